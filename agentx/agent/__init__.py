@@ -1,0 +1,1 @@
+"""The loop: a view, a reply, its tool calls, again, until a true ending."""

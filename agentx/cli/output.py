@@ -1,0 +1,52 @@
+"""The one place that prints: answers to stdout, the story to stderr, tables as plain aligned text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+CONTROL = dict.fromkeys([*range(32), 127, *range(128, 160)]) | {ord("\n"): "\n", ord("\t"): "\t"}
+
+
+def clean(text: str) -> str:
+    """*text* without control characters: what models and tools say must not move the reader's cursor."""
+    return text.translate(CONTROL)
+
+
+def answer(text: str) -> None:
+    """Print *text* on stdout, as a line."""
+    sys.stdout.write(clean(text).rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+def answer_json(value: Any) -> None:
+    """Print *value* on stdout as one JSON document on one line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def tell(text: str) -> None:
+    """Print *text* on stderr, as a line."""
+    sys.stderr.write(clean(text).rstrip("\n") + "\n")
+    sys.stderr.flush()
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Plain aligned columns; numbers stand right. An empty table is its header."""
+    cells = [[clean(str(cell)).replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(headers), *cells]) for i in range(len(headers))]
+    numeric = [
+        bool(rows) and all(isinstance(row[i], int | float) or row[i] == "" for row in rows)
+        for i in range(len(headers))
+    ]
+
+    def shown(row: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(shown(row) for row in [list(headers), *cells])

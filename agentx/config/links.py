@@ -1,0 +1,93 @@
+"""A provider and a link as values: what the rest of agentx needs of the configuration, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+WireName = Literal["openai", "ollama", "litellm"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPattern:
+    """A card's own words for a failure: `match` is a regular expression over the error's text (case does not
+    matter), `status` narrows it, `means` is an error class."""
+
+    match: str
+    means: str
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """How a model is reached: a card, and what the configuration changes of it.
+
+    `name` is what the user calls it, `card` the card it comes from. `base_url` has no trailing slash.
+    """
+
+    name: str
+    card: str
+    wire: WireName
+    base_url: str | None = None
+    api_key_env: str | None = None
+    """Name of the variable that holds the key; None when none is needed."""
+    key_optional: bool = False
+    """The server may be asked without a key when the variable is not set."""
+    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] = "bearer"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    self_hosted: bool = False
+    """One's own server: no catalogue look-up, no price."""
+    may_truncate: bool = False
+    """The server may cut a conversation and answer 200."""
+    clamps_output: bool = False
+    """The server lowers an output budget that does not fit by itself: `max_tokens` may be left out."""
+    output_field: str = "max_tokens"
+    stream_usage: bool = True
+    """The server knows `stream_options.include_usage`."""
+    probes: tuple[str, ...] = ()
+    """Names of the window probes of `agentx.windows.probes`, in order; the first that finds something wins."""
+    catalogue: tuple[str, ...] = ()
+    """Provider names in LiteLLM's catalogue under which models of this provider stand."""
+    litellm_prefix: str | None = None
+    """What goes before the model's name on the `litellm` wire, e.g. `anthropic`."""
+    default_model: str | None = None
+    """What a chain made from nothing asks for, where a key is all that is known."""
+    window_hint: str | None = None
+    """How a user sets the window of this very server; `{model}` and `{window}` are filled in."""
+    errors: tuple[ErrorPattern, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings that only this card knows (for `local`: server, model file, port, arguments)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One entry of a chain. `window` and `max_tokens` are tokens, as the user set them."""
+
+    provider: Provider
+    model: str
+    name: str
+    window: int | None = None
+    force: bool = False
+    """The user's window wins even over a lower proven one."""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    api_key_env: str | None = None
+
+    @property
+    def key_variable(self) -> str | None:
+        return self.api_key_env or self.provider.api_key_env
+
+    @property
+    def endpoint(self) -> str:
+        """What the link's window and health belong to: address, or the provider where there is none."""
+        return self.provider.base_url or self.provider.name
+
+    @property
+    def identity(self) -> str:
+        """Exact endpoint and exact model, one string: the key of everything learned about the link."""
+        return f"{self.endpoint} {self.model}"
+
+
+def link_name(provider: str, model: str) -> str:
+    return f"{provider}/{model}"

@@ -1,0 +1,1 @@
+"""The steps of compaction, one file each."""

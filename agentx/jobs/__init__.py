@@ -1,0 +1,1 @@
+"""A job on disk: started, detached, watched, stopped, resumed."""

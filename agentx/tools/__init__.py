@@ -1,0 +1,1 @@
+"""What the model can do: files, search, shell, notes and plan, restore."""

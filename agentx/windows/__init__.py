@@ -1,0 +1,1 @@
+"""How many tokens a model holds right now, and how we know."""
