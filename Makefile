@@ -1,0 +1,33 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each makes its own environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check test-real bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $(STAMP)
+
+demo: $(STAMP)        ## the main job: on the embedded model where this machine can run it, else scripted
+	$(BIN)/agentx demo --best
+
+test: $(STAMP)        ## every test that needs no model
+	$(BIN)/python -m pytest -n auto -m "not real and not wheel"
+
+check: $(STAMP)       ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+test-real: $(STAMP)   ## tests on real llama.cpp and Ollama servers; gets them first (about 1 GB)
+	$(BIN)/python -m pytest -m real tests/local
+
+bench: $(STAMP)
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,181 @@
+"""The loop: a reply, its tool calls, again, until the model is finished and it is true."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentx.agent import prompts
+from agentx.agent.calls import Calls, Pending, arguments_of, pending_calls
+from agentx.agent.ending import Ending, done, unfinished
+from agentx.agent.guard import LoopGuard
+from agentx.agent.limits import Limits, Totals, check_limits
+from agentx.agent.turn import Turns
+from agentx.context.clip import result_limit
+from agentx.errors import StopRequested, WindowTooSmall
+from agentx.events import Nudged, PlanUpdated, UserMessage
+from agentx.journal import Journal
+from agentx.tools.toolbox import Toolbox
+from agentx.wires.messages import Message, Reply, ToolCall
+
+MOST_NUDGES = 3
+"""How often in a row a model is sent back for the same reason before the run ends as `unfinished`."""
+
+SMALLEST_RESULT = 500
+"""Tokens that a tool result may always have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the user's check said: `exit_code` is None when it did not end in time."""
+
+    exit_code: int | None
+    output: str
+
+
+class Agent:
+    """Runs one job in this process to its ending. All state that matters is in the journal."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        turns: Turns,
+        calls: Calls,
+        toolbox: Toolbox,
+        limits: Limits,
+        totals: Callable[[], Totals],
+        until: str | None = None,
+        workspace: Path,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.journal = journal
+        self.turns = turns
+        self.calls = calls
+        self.toolbox = toolbox
+        self.limits = limits
+        self.totals = totals
+        self.until = until
+        self.workspace = workspace
+        self.now = now
+        self.guard = LoopGuard()
+        self.nudges: dict[str, int] = {}
+
+    async def run(self) -> Ending:
+        """The ending. Raises AgentxError for endings that are errors (limits, chain, context, stop)."""
+        for pending in pending_calls(self.journal):
+            await self._call(pending)
+        while True:
+            self.deliver()
+            check_limits(self.limits, self.totals())
+            reply = await self.turns.turn()
+            ending = await self._after(reply)
+            if ending is not None:
+                return ending
+
+    def deliver(self) -> None:
+        """Take what others asked of the job. Raises StopRequested when somebody asked it to stop."""
+        for letter in self.journal.letters():
+            self.journal.take(letter)
+            if letter.kind == "stop":
+                raise StopRequested("stopped on request; nothing is lost")
+            self.say(letter.text)
+
+    def say(self, text: str) -> None:
+        """A person's words, into the conversation."""
+        message = Message(role="user", text=text)
+        self.journal.append(UserMessage(text=text), {"message": message.to_json()})
+
+    def nudge(self, reason: str, text: str) -> bool:
+        """Send the model back to work; False when that was done often enough in a row for *reason*."""
+        made = self.nudges.get(reason, 0)
+        if made >= MOST_NUDGES:
+            return False
+        self.nudges[reason] = made + 1
+        self.journal.append(Nudged(text=text), {"message": Message(role="user", text=text).to_json()})
+        return True
+
+    async def _after(self, reply: Reply) -> Ending | None:
+        calls = reply.message.tool_calls
+        if not calls:
+            return await self._finished(reply)
+        self.nudges.pop("cut", None)
+        self.nudges.pop("open items", None)
+        for call in calls:
+            await self._call(Pending(call, None))
+        if self.guard.stuck:
+            return unfinished(
+                f"stuck in a loop: {calls[-1].name} gave the same result {self.guard.repetitions} times",
+                hint='look at `agentx logs JOB`; go on with `agentx resume JOB "another way: ..."`',
+            )
+        if self.guard.should_tell:
+            self.nudge("loop", prompts.REPEATING)
+        return None
+
+    async def _call(self, pending: Pending) -> None:
+        result = await self.calls.run(pending, self._result_limit())
+        call: ToolCall = pending.call
+        self.guard = self.guard.after(call.name, arguments_of(call), result.text)
+
+    def _result_limit(self) -> int:
+        """Tokens that one result may have: for the window of the link that will most likely read it."""
+        try:
+            _, budget = self.turns.budget(self.turns.chain.likely())
+        except WindowTooSmall:
+            return SMALLEST_RESULT
+        return max(SMALLEST_RESULT, result_limit(budget))
+
+    async def _finished(self, reply: Reply) -> Ending | None:
+        """The model says that it is finished: is it?"""
+        answer = reply.message.text
+        if self.journal.letters("message"):
+            return None
+        if reply.finish in ("length", "window"):
+            if self.nudge("cut", prompts.CUT):
+                return None
+            return unfinished("the reply was cut at its length limit again and again", answer=answer)
+        if open_items := self._open_items():
+            if self.nudge("open items", prompts.open_items(open_items)):
+                return None
+            return unfinished(f"{len(open_items)} items of the plan are still open", answer=answer)
+        if self.until is not None:
+            checked = await check(self.until, self.workspace, self.toolbox.command_environment())
+            if checked.exit_code != 0:
+                text = prompts.check_failed(self.until, checked.exit_code, checked.output)
+                if self.nudge("check", text):
+                    return None
+                return unfinished(f"the check `{self.until}` still fails", answer=answer)
+        return done(answer)
+
+    def _open_items(self) -> list[str]:
+        entry = self.journal.last("plan")
+        if entry is None or not isinstance(entry.event, PlanUpdated):
+            return []
+        return [str(item["text"]) for item in entry.event.items if not item["done"]]
+
+
+async def check(command: str, workspace: Path, environment: dict[str, str], seconds: float = 600) -> Checked:
+    """Run the user's own check in the workspace; its output is cut to the last 4,000 characters."""
+    import asyncio
+
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        command,
+        cwd=workspace,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), seconds)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return Checked(None, f"killed after {seconds:g} seconds")
+    return Checked(process.returncode, output.decode("utf-8", "replace")[-4000:])

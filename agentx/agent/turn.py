@@ -1,0 +1,269 @@
+"""One turn: a view for the link that is really called, the request, the reply, checked and committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from agentx.agent.prompts import system_prompt
+from agentx.chain.walk import Chain
+from agentx.config.links import Link
+from agentx.context.budget import Budget, budget_for, output_budget
+from agentx.context.engine import Context, View
+from agentx.errors import RequestFailed
+from agentx.events import LinkSelected, Replied, Requested, Truncated, Warned, WindowLearned
+from agentx.journal import Journal
+from agentx.tools.toolbox import Toolbox
+from agentx.windows.record import Window
+from agentx.windows.registry import Registry
+from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+
+TERSE_BELOW = 8_192
+"""Windows below this get the short prompt and the short tool descriptions (tokens)."""
+
+
+class Price(Protocol):
+    """US dollars for what one link used; None where the price is not known."""
+
+    def __call__(self, link: Link, usage: Usage) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What the settings say of budgets."""
+
+    fraction: float
+    cap: int
+
+
+class Turns:
+    """Everything that one turn needs, held together for a job."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        chain: Chain,
+        context: Context,
+        registry: Registry,
+        toolbox: Toolbox,
+        wires: Callable[[Link], Wire],
+        price: Price,
+        timers: Timers,
+        numbers: Numbers,
+        workspace: str,
+        instructions: str,
+        only_tools: Sequence[str] | None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.journal = journal
+        self.chain = chain
+        self.context = context
+        self.registry = registry
+        self.toolbox = toolbox
+        self.wires = wires
+        self.price = price
+        self.timers = timers
+        self.numbers = numbers
+        self.workspace = workspace
+        self.instructions = instructions
+        self.only_tools = only_tools
+        self.now = now
+        self._views: dict[str, View] = {}
+        self._announced: tuple[object, ...] | None = None
+        self._answered: set[str] = set()
+        self._warned: set[str] = set()
+
+    def budget(self, link: Link) -> tuple[Window, Budget]:
+        """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
+        window = self.registry.window(link)
+        numbers = self.numbers
+        budget = budget_for(
+            window.size,
+            link.max_tokens,
+            output_cap=window.output,
+            fraction=numbers.fraction,
+            cap=numbers.cap,
+        )
+        return window, budget
+
+    def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
+        """System prompt and tools for *budget*: short ones where the window is small."""
+        terse = budget.window < TERSE_BELOW
+        room = budget.usable // 5 * 4  # characters: 20 % of the usable input at four to a token
+        instructions = self.instructions
+        if len(instructions) > room:
+            instructions = instructions[:room] + "\n[AGENTS.md goes on; read the file for the rest]"
+        system = system_prompt(
+            workspace=self.workspace,
+            now=datetime.fromtimestamp(self.now(), UTC),
+            instructions=instructions,
+            terse=terse,
+        )
+        return system, self.toolbox.tools(self.only_tools, terse=terse)
+
+    async def prepare(self, link: Link, reason: str) -> Request:
+        """The request of this turn for *link*: the chain calls this for each link that it is about to ask."""
+        await self.registry.touch(link)
+        window, budget = self.budget(link)
+        self._announce(link, window, budget, reason)
+        system, tools = self.frame(budget)
+        view = await self.context.view(
+            link,
+            budget,
+            system=system,
+            tools=tools,
+            ask=lambda messages, max_tokens: self._summary(link, messages, max_tokens),
+            count=self.wires(link).count,
+        )
+        self._views[link.identity] = view
+        max_tokens = output_budget(budget.window, view.measured, asked=budget.max_tokens, cap=window.output)
+        request = Request(
+            model=link.model,
+            messages=view.messages,
+            tools=tools,
+            max_tokens=None if link.provider.clamps_output and not link.max_tokens else max_tokens,
+            temperature=link.temperature,
+            num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+            estimate=view.estimate,
+        )
+        self._tell_request(link, request)
+        return request
+
+    async def turn(self) -> Reply:
+        """The next reply, committed to the journal, with call ids that are unique in the job.
+
+        Raises what the chain raises: ChainExhausted, ContextOverflow, NoUsableModel.
+        """
+        answer = await self.chain.ask(self.prepare, check=self.check)
+        link, view = answer.link, self._views[answer.link.identity]
+        reply = self._with_own_ids(answer.reply, link)
+        usage = reply.usage
+        self.journal.append(
+            Replied(
+                link=link.name,
+                model=reply.model or link.model,
+                finish=reply.finish,
+                usage=None if usage is None else usage.to_json(),
+                seconds=round(reply.seconds, 3),
+                cost=None if usage is None else self.price(link, usage),
+            ),
+            {"message": reply.message.to_json(), "view": view.to_json()},
+            durable=True,
+        )
+        self.context.replied(link, view, usage)
+        if usage is not None:
+            self.registry.succeeded(link, usage.input + usage.output)
+        if link.identity not in self._answered:  # local servers load a model with the first request
+            self._answered.add(link.identity)
+            await self.registry.refresh([link])
+        return reply
+
+    async def check(self, link: Link, request: Request, reply: Reply) -> None:
+        """Raises RequestFailed(truncated) when the server read only a part of *request*, and learns from it."""
+        found = self.context.truncated(link, self._views[link.identity], reply)
+        if found is None:
+            return
+        window = self.registry.window(link)
+        self.journal.append(
+            Truncated(link=link.name, reported=found.reported, estimate=found.estimate, window=window.size)
+        )
+        evidence = f"read {found.reported:,} of about {found.estimate:,} tokens and answered 200"
+        self.learn(link, found.learned, evidence)
+        raise RequestFailed(
+            f"{link.endpoint}: cut the conversation in silence: {evidence}",
+            phase="reply",
+            status=200,
+            error_class="truncated",
+            hint=self.window_hint(link),
+        )
+
+    def learn(self, link: Link, limit: int, evidence: str) -> None:
+        """Remember a limit that the endpoint proved, and say so when it changes what is believed."""
+        was = self.registry.window(link).size
+        if self.registry.learn(link, limit, evidence) is not None:
+            now = self.registry.window(link).size
+            self.journal.append(WindowLearned(link=link.name, value=now, was=was, evidence=evidence))
+
+    def window_hint(self, link: Link) -> str | None:
+        """How a user sets the window of this very server."""
+        template = link.provider.window_hint
+        if template is None:
+            return None
+        return template.replace("{model}", link.model).replace("{window}", "32768")
+
+    async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int) -> Reply:
+        request = Request(
+            model=link.model,
+            messages=messages,
+            max_tokens=max_tokens,
+            temperature=link.temperature,
+            num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+            purpose="summary",
+            estimate=sum(len(message.text) for message in messages) // 4,
+        )
+        self._tell_request(link, request)
+        reply = await self.wires(link).ask(request, self.timers)
+        usage = reply.usage
+        self.journal.append(
+            Replied(
+                link=link.name,
+                model=reply.model or link.model,
+                finish=reply.finish,
+                usage=None if usage is None else usage.to_json(),
+                seconds=round(reply.seconds, 3),
+                cost=None if usage is None else self.price(link, usage),
+                purpose="summary",
+            ),
+            durable=True,
+        )
+        return reply
+
+    def _tell_request(self, link: Link, request: Request) -> None:
+        self.journal.append(
+            Requested(
+                link=link.name,
+                model=request.model,
+                messages=len(request.messages),
+                estimate=request.estimate,
+                max_tokens=request.max_tokens,
+                purpose=request.purpose,
+            )
+        )
+
+    def _announce(self, link: Link, window: Window, budget: Budget, reason: str) -> None:
+        now = (link.identity, budget.window, budget.threshold, window.source)
+        if now == self._announced:
+            return
+        self._announced = now
+        self.journal.append(
+            LinkSelected(
+                link=link.name,
+                model=link.model,
+                window=budget.window,
+                window_source=window.source,
+                threshold=budget.threshold,
+                reserve=budget.reserve,
+                reason=reason,
+            )
+        )
+        if window.confidence == "assumed" and link.identity not in self._warned:
+            self._warned.add(link.identity)
+            self.journal.append(
+                Warned(
+                    message=f"{link.name}: nobody says how much it holds; {budget.window:,} tokens are assumed",
+                    hint=f"set `window:` for {link.name} in agentx.yaml, or see `agentx windows`",
+                )
+            )
+
+    def _with_own_ids(self, reply: Reply, link: Link) -> Reply:
+        """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""
+        made = self.journal.query("select count(*) from entries where type = 'reply'")[0][0]
+        calls = tuple(
+            ToolCall(f"c{made + 1}_{number}", call.name, call.arguments)
+            for number, call in enumerate(reply.message.tool_calls, 1)
+        )
+        return replace(reply, message=replace(reply.message, tool_calls=calls, link=link.name))

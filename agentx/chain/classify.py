@@ -1,0 +1,152 @@
+"""What a failed request means: its class, how far it reaches, when to come back. Pure and table-driven.
+
+In order: what the wire is certain of, the card's own patterns, codes in the body, overflow, sentences, the
+status, the phase in which it broke. So quota comes before rate limit, overload before rate limit, overflow
+before bad request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from agentx.chain.body import Said, one_line, read
+from agentx.chain.rules import CODES, LAST, STATUSES, TEXTS, Rule
+from agentx.chain.waits import retry_at
+from agentx.config.links import Provider
+from agentx.errors import ErrorClass, RequestFailed
+from agentx.windows.overflow import Overflow, read_overflow
+
+Scope = Literal["request", "model", "key", "account", "provider", "network"]
+
+CLASSES = frozenset(get_args(ErrorClass))
+SCOPES: dict[ErrorClass, Scope] = {
+    "rate_limit": "key",
+    "quota": "account",
+    "overloaded": "model",
+    "auth": "key",
+    "not_found": "model",
+    "timeout": "provider",
+    "network": "network",
+    "offline": "network",
+    "server": "provider",
+    "invalid_reply": "model",
+    "empty_reply": "model",
+}
+"""What is not listed is about the request itself."""
+
+BY_CAUSE: dict[str, ErrorClass] = {"input": "overflow", "output": "output_cap", "bytes": "too_many_bytes"}
+LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "quota", "overloaded"})
+CAP = re.compile(
+    r"(?:at most|less than or equal to|<=|maximum(?: allowed)?(?: value)?(?: is| of|:)?|not exceed|between \d+ and"
+    r"|\[\d+, ?|>)\s*(\d[\d,]*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A failed request, understood. `limit`, `actual` and `output_cap` are tokens, as the refusal said them."""
+
+    error_class: ErrorClass
+    scope: Scope
+    message: str
+    """One clean line."""
+    status: int | None = None
+    retry_at: float | None = None
+    """Epoch seconds."""
+    limit: int | None = None
+    actual: int | None = None
+    output_cap: int | None = None
+    connected: bool = True
+    """False when the connection never stood."""
+    known: bool = True
+    """False when nothing in the tables fitted and only the status spoke."""
+    may_repeat: bool = True
+    """False when the server said that asking again is of no use."""
+    hint: str | None = None
+
+    @property
+    def keyless(self) -> bool:
+        """The key is not there at all: nothing was sent."""
+        return self.error_class == "auth" and self.status is None
+
+
+def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
+    """What *failure* means at *provider*. Never raises."""
+    said = read(failure.body)
+    status = _status(failure, said)
+    overflow = read_overflow(status, failure.body)
+    found, known = _class_of(failure, provider, said, status, overflow)
+    return Failure(
+        error_class=found,
+        scope=SCOPES.get(found, "request"),
+        message=said.message or one_line(failure.message),
+        status=failure.status,
+        retry_at=retry_at(failure.headers, failure.body, now, limits=found in LIMITED),
+        limit=overflow.limit if overflow else None,
+        actual=overflow.actual if overflow else None,
+        output_cap=_output_cap(said, overflow) if found == "output_cap" else None,
+        connected=failure.phase != "connect" or failure.status is not None or found == "auth",
+        known=known,
+        may_repeat=failure.headers.get("x-should-retry", "").lower() != "false",
+        hint=failure.hint,
+    )
+
+
+def _class_of(
+    failure: RequestFailed, provider: Provider, said: Said, status: int | None, overflow: Overflow | None
+) -> tuple[ErrorClass, bool]:
+    """The class, and whether more than the status spoke for it."""
+    if failure.error_class is not None:
+        return failure.error_class, True
+    text = said.text or failure.message
+    if (card := _by_card(provider, status, text)) is not None:
+        return card, True
+    if (by_code := _first(CODES, status, said.words, text)) is not None:
+        return by_code, True
+    if overflow is not None:
+        return BY_CAUSE[overflow.cause], True
+    if (by_text := _first(TEXTS, status, said.words, text)) is not None and failure.body:
+        return by_text, True
+    if failure.timed_out:
+        return "timeout", True
+    by_type = _first(LAST, status, said.words, text)
+    if status is not None and status >= 400:
+        if status in STATUSES:
+            found = STATUSES[status]
+            return found, found != "bad_request" or by_type is not None
+        return ("server", True) if status >= 500 else (by_type or "bad_request", by_type is not None)
+    if by_type is not None:
+        return by_type, True
+    if failure.phase == "reply" or (failure.status is not None and failure.phase in ("headers", "body", "status")):
+        return "invalid_reply", True
+    return "network", True
+
+
+def _by_card(provider: Provider, status: int | None, text: str) -> ErrorClass | None:
+    for pattern in provider.errors:
+        narrowed = pattern.status is not None and pattern.status != status
+        if not narrowed and pattern.means in CLASSES and re.search(pattern.match, text, re.IGNORECASE):
+            return cast("ErrorClass", pattern.means)
+    return None
+
+
+def _first(rules: tuple[Rule, ...], status: int | None, words: tuple[str, ...], text: str) -> ErrorClass | None:
+    return next((rule.means for rule in rules if rule.fits(status, words, text)), None)
+
+
+def _status(failure: RequestFailed, said: Said) -> int | None:
+    """The status that counts: the one in the body where the answer itself began with a 200 or was cut."""
+    if failure.status is not None and failure.status >= 400:
+        return failure.status
+    return said.status or failure.status
+
+
+def _output_cap(said: Said, overflow: Overflow | None) -> int | None:
+    """The largest output budget that fits, where the refusal lets one tell."""
+    if overflow is not None and overflow.limit is not None:
+        return None if overflow.actual is None else max(1, overflow.limit - overflow.actual - 16)
+    found = CAP.search(said.text)
+    return int(found.group(1).replace(",", "")) if found else None

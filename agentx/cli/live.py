@@ -1,0 +1,161 @@
+"""A job's events as lines for people: what happens now, in a few words."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+from agentx.cli.output import clean
+from agentx.cli.words import duration, meter, short
+from agentx.events import (
+    BreakerChanged,
+    Compacted,
+    Event,
+    JobEnded,
+    JobResumed,
+    JobStarted,
+    LinkFailed,
+    LinkSelected,
+    LinkSwitched,
+    NotesUpdated,
+    Nudged,
+    PlanUpdated,
+    Replied,
+    Requested,
+    ToolEnded,
+    ToolStarted,
+    Truncated,
+    UserMessage,
+    Waiting,
+    Warned,
+    WindowLearned,
+)
+from agentx.jobs.status import local_time, shortened
+from agentx.journal import Entry
+
+
+class Teller:
+    """Turns events into lines. It remembers the link and its window, so that each turn can show them."""
+
+    def __init__(self) -> None:
+        self.link = ""
+        self.window: int | None = None
+        self.turn = 0
+        self.started: dict[str, ToolStarted] = {}
+
+    def line(self, event: Event) -> str | None:
+        """The line for *event*; None for what people need not see."""
+        match event:
+            case JobStarted():
+                return f"job: {' → '.join(event.chain)} · {event.workspace}"
+            case JobResumed():
+                return f"resumed (was {event.reason})"
+            case LinkSelected():
+                self.link, self.window = event.link, event.window
+                return (
+                    f"link: {event.link} · window {event.window:,} ({event.window_source})"
+                    f" · compacts at {event.threshold:,}"
+                )
+            case Replied(purpose="turn"):
+                return self._reply(event)
+            case ToolStarted():
+                self.started[event.id] = event
+                return None
+            case ToolEnded():
+                return self._tool(event)
+            case UserMessage():
+                return f"you: {shortened({'text': event.text}, 100)}"
+            case _:
+                return trouble(event) or ending(event)
+
+    def now(self, event: Event) -> str | None:
+        """What the job is doing while it waits for something: for the live line of a terminal."""
+        match event:
+            case Requested(purpose="summary"):
+                doing = "summarising"
+            case Requested():
+                doing = "thinking"
+            case ToolStarted():
+                doing = f"{event.name} {shortened(event.arguments)}"
+            case Waiting():
+                doing = f"waiting until {local_time(event.until)}"
+            case _:
+                return None
+        return f"{self.link} · {doing}"
+
+    def _reply(self, reply: Replied) -> str:
+        self.turn += 1
+        usage = reply.usage or {}
+        used = int(usage.get("input", 0)) + int(usage.get("output", 0))
+        cost = "" if reply.cost is None else f" · ${reply.cost:.4f}"
+        return f"{self.turn:3} {reply.link} · {meter(used, self.window)} · {reply.seconds:.1f} s{cost}"
+
+    def _tool(self, ended: ToolEnded) -> str:
+        started = self.started.pop(ended.id, None)
+        arguments = shortened(started.arguments) if started else ""
+        mark = "" if ended.ok else " · failed"
+        clipped = " · clipped" if ended.clipped else ""
+        return f"    {ended.name} {arguments}{mark}{clipped} · {ended.seconds:.1f} s"
+
+
+def trouble(event: Event) -> str | None:
+    """What went wrong, and what agentx did about it."""
+    match event:
+        case LinkFailed():
+            until = f" · rests until {local_time(event.retry_at)}" if event.retry_at else ""
+            return f"  ! {event.link}: {event.class_}: {shortened({'m': event.message}, 120)}{until}"
+        case LinkSwitched():
+            return f"  → {event.to} (was {event.from_}: {event.reason})"
+        case Waiting():
+            return f"  ~ waiting until {local_time(event.until)}: {event.reason}"
+        case WindowLearned():
+            was = f"{event.was:,}" if event.was else "unknown"
+            return f"  ! {event.link}: the window is {event.value:,}, not {was}: {event.evidence}"
+        case Truncated():
+            return f"  ! {event.link}: read only {event.reported:,} of about {event.estimate:,} tokens"
+        case Compacted():
+            steps = ", ".join(str(tier["tier"]) for tier in event.tiers if tier.get("ok")) or "nothing helped"
+            return f"  · compacted {short(event.before)} → {short(event.after)} ({event.cause}; {steps})"
+        case BreakerChanged():
+            return f"  ! compaction breaker {event.state}: {event.cause}"
+        case Warned():
+            return f"  ! {event.message}" + (f" ({event.hint})" if event.hint else "")
+        case _:
+            return None
+
+
+def ending(event: Event) -> str | None:
+    """The model's own records, and the end."""
+    match event:
+        case NotesUpdated():
+            return "    notes updated"
+        case PlanUpdated():
+            done = sum(bool(item.get("done")) for item in event.items)
+            return f"    plan: {done} of {len(event.items)} done"
+        case Nudged():
+            return f"  · told the model: {shortened({'text': event.text}, 100)}"
+        case JobEnded():
+            totals = event.totals
+            spent = f" · {totals['turns']} turns · {duration(totals['seconds'])}" if totals else ""
+            return f"{event.ending}: {event.message}{spent}"
+        case _:
+            return None
+
+
+def live(stream: TextIO = sys.stderr) -> Callable[[Entry], None]:
+    """A listener that tells the story on *stream*: a live line on a terminal, plain lines otherwise."""
+    teller = Teller()
+    terminal = stream.isatty()
+    erase = "\r\x1b[K" if terminal else ""
+
+    def listen(entry: Entry) -> None:
+        if line := teller.line(entry.event):
+            stream.write(f"{erase}{clean(line)}\n")
+        if terminal and (doing := teller.now(entry.event)):
+            width = shutil.get_terminal_size().columns - 1
+            stream.write(f"{erase}{clean(doing)[:width]}")
+        stream.flush()
+
+    return listen

@@ -1,0 +1,98 @@
+"""`agentx ps` and `agentx show`: what jobs are doing, read from their folders; no configuration is loaded."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from agentx.cli.output import answer, answer_json, table, tell
+from agentx.cli.session import Session
+from agentx.cli.words import duration, meter
+from agentx.errors import StateError
+from agentx.events import utc
+from agentx.jobs.status import Status, local_time, shortened, status
+from agentx.jobs.store import Store
+
+FINISHED = ("ended", "stopped")
+
+
+@click.command()
+@click.option("-a", "--all", "everything", is_flag=True, help="Also jobs that have ended.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.pass_obj
+def ps(session: Session, *, everything: bool, as_json: bool) -> None:
+    """List jobs: state, link in use, turn, context, cost, what each does now."""
+    now = time.time()
+    found: list[Status] = []
+    for job in Store(session.paths().jobs).all():
+        try:
+            found.append(status(job, now))
+        except StateError as error:
+            tell(f"warning: {error.message}")
+    found.sort(key=lambda one: one.started)
+    shown = [one for one in found if everything or one.state not in FINISHED]
+    if as_json:
+        answer_json({"as_of": utc(now), "jobs": [one.to_json() for one in shown]})
+        return
+    answer(
+        table(
+            ["ID", "NAME", "STATE", "FOR", "LINK", "TURN", "CONTEXT", "COST", "DOING"],
+            [_row(one) for one in shown],
+        )
+    )
+    if not shown and not everything and found:
+        tell(f"{len(found)} jobs have ended; `agentx ps -a` lists them")
+
+
+def _row(one: Status) -> list[object]:
+    doing = one.doing
+    if one.waiting_until:
+        doing = f"{doing.removeprefix('waiting: ')}, until {local_time(one.waiting_until)}"
+    if one.ending and one.state == "ended":
+        doing = str(one.ending["ending"])
+    return [
+        one.id,
+        one.name or "",
+        one.state,
+        duration(one.seconds),
+        one.link or "",
+        one.turn,
+        meter(one.used, one.window).removeprefix("ctx "),
+        f"${one.cost:.2f}",
+        doing,
+    ]
+
+
+@click.command()
+@click.argument("job")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.pass_obj
+def show(session: Session, job: str, *, as_json: bool) -> None:
+    """Show JOB (id, unique prefix or name): task, chain, context, cost, how it ended."""
+    found = Store(session.paths().jobs).find(job)
+    one = status(found, time.time())
+    if as_json:
+        answer_json(one.to_json_whole())
+        return
+    name = f"{one.name} " if one.name else ""
+    pid = f", pid {one.pid}" if one.pid else ""
+    used = one.totals
+    lines = [
+        f"{name}({one.id})  {one.state}, {duration(one.seconds)} at work{pid}",
+        f"task      {shortened({'task': one.task}, 100)}",
+        f"chain     {' → '.join(one.chain)}",
+        f"link      {one.link or 'none yet'}",
+        f"context   {meter(one.used, one.window).removeprefix('ctx ')}",
+        f"used      {used.turns} turns · {used.input:,} tokens in, {used.output:,} out · ${used.cost:.2f}"
+        + (f" · {used.unpriced} replies without a known price" if used.unpriced else ""),
+        f"story     {used.switches} switches · {used.compactions} compactions",
+        f"files     {found.folder}",
+    ]
+    if one.doing:
+        lines.append(f"doing     {one.doing}")
+    if one.ending:
+        lines.append(f"ending    {one.ending['ending']} (exit {one.ending['exit']}): {one.ending['message']}")
+    if one.state in ("interrupted", "stopped"):
+        lines.append(f"go on     agentx resume {one.id}")
+    answer("\n".join(lines))

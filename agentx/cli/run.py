@@ -1,0 +1,130 @@
+"""`agentx run`: a task to its end, in the foreground or detached."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from agentx.cli.output import answer, answer_json, tell
+from agentx.cli.session import Session
+from agentx.config.links import Link
+from agentx.errors import UsageError
+from agentx.jobs.store import Order, Store
+
+
+@click.command()
+@click.argument("task")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background; prints the job's id and returns.")
+@click.option("--chain", metavar="NAME", help="A chain of the config, or models: a/b,c/d.")
+@click.option(
+    "--workspace", type=click.Path(path_type=Path), metavar="DIR", help="Where the model works (default: here)."
+)
+@click.option("--name", metavar="NAME", help="A name for the job, besides its id.")
+@click.option("--until", metavar="CMD", help="The job is done only when this command succeeds.")
+@click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop when this much is spent.")
+@click.option("--max-hours", type=float, metavar="HOURS", help="Stop after this time.")
+@click.option("--max-turns", type=int, metavar="N", help="Stop after this many replies.")
+@click.option("--dry-run", is_flag=True, help="Say what would run; send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Events on stdout, one a line; `job.ended` is the last.")
+@click.pass_obj
+def run(
+    session: Session,
+    task: str,
+    *,
+    detach: bool,
+    chain: str | None,
+    workspace: Path | None,
+    name: str | None,
+    until: str | None,
+    max_cost: float | None,
+    max_hours: float | None,
+    max_turns: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Run TASK (`-` reads it from stdin) to its end.
+
+    The answer goes to stdout, the story to stderr. The exit code says how it ended: 0 done, 1 unfinished,
+    5 every link failed, 6 a limit was reached, 7 the context cannot be made to fit, 9 stopped.
+    """
+    text = sys.stdin.read() if task == "-" else task
+    if not text.strip():
+        raise UsageError("the task is empty", hint='say what to do: `agentx run "..."`')
+    folder = (session.cwd / (workspace or Path())).resolve()
+    if not folder.is_dir():
+        raise UsageError(f"{workspace}: the workspace is not a folder", hint=f"make it: `mkdir -p {workspace}`")
+    limits = {"cost": max_cost, "hours": max_hours, "turns": max_turns}
+    overrides = tuple(f"limits.{key}={value}" for key, value in limits.items() if value is not None)
+    session = replace(session, overrides=session.overrides + overrides)
+    order = Order(
+        task=text,
+        workspace=str(folder),
+        chain=chain,
+        overrides=session.overrides,
+        until=until,
+        name=name,
+    )
+    if dry_run:
+        return _dry_run(session, order, as_json)
+    if detach:
+        return _detached(session, order, as_json)
+    return _here(session, order, as_json)
+
+
+def _here(session: Session, order: Order, as_json: bool) -> int:
+    from agentx.cli.foreground import foreground, surroundings
+
+    around = surroundings(session, order)
+    job = Store(session.paths().jobs).create(order)
+    return foreground(job, around, as_json=as_json)
+
+
+def _detached(session: Session, order: Order, as_json: bool) -> int:
+    from agentx.cli.foreground import check_order
+    from agentx.jobs.detach import detach
+
+    check_order(session, order)
+    job = Store(session.paths().jobs).create(order)
+    detach(job, session.environ, ("resume", job.id))
+    if as_json:
+        answer_json({"id": job.id, "name": order.name})
+    else:
+        answer(job.id)
+    tell(
+        f"  agentx logs -f {job.id}    watch it\n"
+        f"  agentx show {job.id}       how it stands\n"
+        f"  agentx stop {job.id}       stop after the current step\n"
+        f"  agentx ps                 all jobs"
+    )
+    return 0
+
+
+def _dry_run(session: Session, order: Order, as_json: bool) -> int:
+    """Say what would run: links, windows, thresholds, limits. Asks servers for their windows, sends no prompt."""
+    import asyncio
+
+    from agentx.cli.foreground import links_of
+    from agentx.cli.windows import rows_of
+    from agentx.jobs.run import limits_of
+
+    config = session.config(Path(order.workspace))
+    links: tuple[Link, ...] = links_of(session, config, order)
+    rows = asyncio.run(rows_of(session, links, refresh=False))
+    limits = limits_of(config).to_json()
+    if as_json:
+        answer_json({"task": order.task, "workspace": order.workspace, "links": rows, "limits": limits})
+        return 0
+    answer("would run with")
+    for row in rows:
+        answer(
+            f"  {row['link']}  window {row['window']:,} ({row['source']}: {row['detail']}),"
+            f" compacts at {row['threshold'] or 0:,}, reserve {row['reserve'] or 0:,}"
+        )
+    shown = ", ".join(f"{key} {value:g}" for key, value in limits.items() if value is not None)
+    answer(f"  limits  {shown or 'none'}")
+    answer(f"  workspace  {order.workspace}")
+    answer("nothing was sent")
+    return 0

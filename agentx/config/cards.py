@@ -1,0 +1,134 @@
+"""Cards: how each provider is reached, as data. Shipped ones, then the user's own, which replace by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from agentx.config.links import ErrorPattern, WireName
+from agentx.config.problems import problems
+from agentx.config.resources import shipped
+from agentx.config.settings import Address, Auth, Table, Variable, Whole
+from agentx.config.yamlfile import Document, read_document, reason
+from agentx.errors import ConfigError, ErrorClass, Problem
+
+ProbeName = Literal[
+    "ollama",
+    "lmstudio",
+    "llamacpp",
+    "vllm",
+    "sglang",
+    "tgi",
+    "litellm",
+    "openrouter",
+    "anthropic",
+    "gemini",
+    "openai_list",
+]
+
+
+class CardError(Table):
+    """A provider's own words for a failure."""
+
+    match: str = Field(
+        min_length=1, description="A regular expression over the error's text; case does not matter."
+    )
+    means: ErrorClass = Field(description="The class of the failure.")
+    status: Whole | None = Field(None, ge=100, le=599, description="Only with this HTTP status.")
+
+    @field_validator("match")
+    @classmethod
+    def compiles(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        return value
+
+
+class Card(Table):
+    """One file of `providers/`; its name is the file's name. What the fields mean: `Provider` in links.py."""
+
+    title: str = Field(min_length=1, description="The provider's name as people know it.")
+    wire: WireName = Field(description="The protocol that is spoken.")
+    base_url: Address | None = Field(None, description="What the wire's routes are appended to.")
+    base_url_env: Variable | None = Field(None, description="The variable in which users keep the address.")
+    api_key_env: Variable | None = Field(None, description="The variable that holds the key.")
+    key_optional: bool = Field(False, description="Ask without a key when the variable is not set.")
+    auth: Auth = Field("bearer", description="How the key is sent.")
+    headers: dict[str, str] = Field({}, description="Headers that every request carries.")
+    self_hosted: bool = Field(False, description="One's own server: no catalogue, no price.")
+    may_truncate: bool = Field(False, description="The server may cut a conversation and still answer 200.")
+    clamps_output: bool = Field(False, description="The server lowers an output budget that does not fit.")
+    output_field: str = Field("max_tokens", description="The name of the output budget in a request.")
+    stream_usage: bool = Field(True, description="The server knows `stream_options.include_usage`.")
+    probes: list[ProbeName] = Field([], description="Window probes, in order; the first that finds one wins.")
+    catalogue: list[str] = Field([], description="Names in LiteLLM's catalogue under which its models stand.")
+    litellm_prefix: str | None = Field(None, description="What goes before the model's name on the litellm wire.")
+    default_model: str | None = Field(None, description="The model of a chain that is made without a setting.")
+    window_hint: str | None = Field(None, description="How to set the window; {model} and {window} are filled in.")
+    errors: list[CardError] = Field([], description="The provider's own words for failures; the first match wins.")
+    options: dict[str, Any] = Field({}, description="Settings that only this card knows.")
+
+    @field_validator("window_hint")
+    @classmethod
+    def fills(cls, value: str | None) -> str | None:
+        try:
+            _ = value and value.format(model="m", window=1)
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError("only {model} and {window} are filled in; write other braces twice") from error
+        return value
+
+    @model_validator(mode="after")
+    def reachable(self) -> Card:
+        if self.wire == "litellm" and not self.litellm_prefix:
+            raise ValueError("the wire `litellm` needs `litellm_prefix`")
+        if self.wire == "ollama" and not self.base_url:
+            raise ValueError("the wire `ollama` needs `base_url`")
+        return self
+
+    def patterns(self) -> tuple[ErrorPattern, ...]:
+        return tuple(ErrorPattern(match=e.match, means=e.means, status=e.status) for e in self.errors)
+
+
+def read_cards(config: Path) -> Mapping[str, Card]:
+    """All cards by name: the shipped ones, replaced whole by those in `providers/` of the folder *config*.
+
+    Raises ConfigError with every problem of every file.
+    """
+    cards: dict[str, Card] = {}
+    wrong: list[Problem] = []
+    own = config / "providers"
+    for file, place in [*card_files(shipped("providers"), "providers"), *card_files(own, str(own))]:
+        try:
+            cards[file.name.removesuffix(".yaml")] = card(read_document(file, place))
+        except ConfigError as error:
+            wrong += error.problems
+    if wrong:
+        raise ConfigError(wrong)
+    return cards
+
+
+def card_files(folder: Traversable, shown: str) -> list[tuple[Traversable, str]]:
+    """The cards in *folder* by name, each with what it is called in errors; none when there is no folder."""
+    try:
+        found = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError([Problem(shown, f"cannot be read: {reason(error)}")]) from error
+    return [(file, f"{shown}/{file.name}") for file in found]
+
+
+def card(document: Document) -> Card:
+    """The card in *document*. Raises ConfigError."""
+    try:
+        return Card.model_validate(document.data)
+    except ValidationError as error:
+        found = problems(error, Card, lambda at, key: document.where(at, key=key))
+        raise ConfigError(found) from error

@@ -1,0 +1,127 @@
+"""What pydantic found wrong, in our words: where it stands, what was expected, and the name that was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from agentx.config.yamlfile import Location
+from agentx.errors import Problem
+
+Where = Callable[[Location, bool], str]
+"""The place of the value at a location, or of its key when the second argument is true."""
+
+EXPECTED: Mapping[str, str] = {
+    "bool": "true or false",
+    "dict": "a table of `key: value` lines",
+    "float": "a number",
+    "finite_number": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "model": "a table of `key: value` lines",
+    "string": "text",
+}
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """The one of *names* that *word* is most likely a slip of, or None."""
+    by_lower = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str | None:
+    """A hint with the nearest of *names*, or with all of them when they are few, or None."""
+    known = sorted(names)
+    if close := nearest(word, known):
+        return f"did you mean `{close}`?"
+    return "known: " + ", ".join(f"`{name}`" for name in known) if 0 < len(known) <= 24 else None
+
+
+def problems(error: ValidationError, model: type[BaseModel], where: Where) -> list[Problem]:
+    """One problem for each error that pydantic found in data for *model*."""
+    return [problem(details, model, where) for details in error.errors(include_url=False)]
+
+
+def problem(details: Mapping[str, Any], model: type[BaseModel], where: Where) -> Problem:
+    at: Location = details["loc"]
+    kind: str = details["type"]
+    if kind == "extra_forbidden":
+        hint = did_you_mean(str(at[-1]), fields_at(model, at[:-1]))
+        inside = f" in {dotted(at[:-1])}" if len(at) > 1 else ""
+        return Problem(where(at, True), f"unknown key `{at[-1]}`{inside}", hint)
+    if kind == "missing":
+        return Problem(where(at[:-1], False), f"{dotted(at[:-1]) or 'the file'} needs `{at[-1]}`")
+    return Problem(where(at, False), f"{dotted(at)}: {complaint(kind, details)}")
+
+
+def complaint(kind: str, details: Mapping[str, Any]) -> str:
+    """What was expected and what is there, for every kind of error that is about a value."""
+    value, context = details["input"], details.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return f"expected {context['expected'].replace(chr(39), '`')}, got {shown(value)}"
+    if kind == "int_from_float":
+        return f"expected a whole number, got {shown(value)}"
+    noun = EXPECTED.get(kind.removesuffix("_type").removesuffix("_parsing"))
+    if noun is None:
+        message = str(details["msg"])
+        return f"{message[:1].lower()}{message[1:]}, got {shown(value)}"
+    quotes = "; put it in quotes" if noun == "text" and isinstance(value, int | float) else ""
+    return f"expected {noun}, got {shown(value)}{quotes}"
+
+
+def shown(value: Any) -> str:
+    """*value* as a person would write it, at most 60 characters of it."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    words: dict[Any, str] = {None: "nothing", True: "true", False: "false"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def dotted(at: Sequence[str | int]) -> str:
+    """A location as people write it: `chains.overnight[0].window`."""
+    text = ""
+    for part in at:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def fields_at(model: Any, at: Location) -> list[str]:
+    """The keys that the table at *at* may have; none when it takes any."""
+    shape = shape_at(model, at)
+    return list(shape.model_fields) if isinstance(shape, type) and issubclass(shape, BaseModel) else []
+
+
+def shape_at(model: Any, at: Location) -> Any:
+    """The type of the value at *at* below *model*; `Any` inside of free tables, None where nothing can stand."""
+    shape = stripped(model)
+    for part in at:
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            found = shape.model_fields.get(str(part))
+            shape = stripped(found.annotation) if found else None
+        elif get_origin(shape) is (list if isinstance(part, int) else dict):
+            shape = stripped(get_args(shape)[-1])
+        else:
+            return Any if shape is Any else None
+    return shape
+
+
+def stripped(annotation: Any) -> Any:
+    """*annotation* without `Annotated` and without `| None`."""
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            annotation = get_args(annotation)[0]
+        elif origin in (Union, UnionType):
+            annotation = next(part for part in get_args(annotation) if part is not type(None))
+        else:
+            return annotation

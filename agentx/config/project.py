@@ -1,0 +1,70 @@
+"""What a project's file may set: it chooses chains and narrows limits, and nothing else.
+
+A cloned repository must not be able to send a key anywhere, to lift a limit, or to name a program to run.
+Whatever is not listed here is refused, new settings too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agentx.config.problems import Where, dotted
+from agentx.config.settings import ChainLink, Settings, Table
+from agentx.config.yamlfile import Location
+from agentx.errors import Problem
+
+CHOICES = frozenset({"default_chain", "compaction"})
+NARROWED = frozenset({"limits", "shell", "timers", "wait"})
+LINK = frozenset({"model", "name", "window", "force", "max_tokens", "temperature"})
+
+
+def refusals(project: Settings, allowed: Settings, where: Where, user_file: str) -> list[Problem]:
+    """Everything in *project* that only the user may say; *allowed* is what the user's own layers say."""
+    return [*forbidden(project, where, user_file), *widened(project, allowed, where, user_file)]
+
+
+def forbidden(project: Settings, where: Where, user_file: str) -> Iterator[Problem]:
+    for at in forbidden_places(project):
+        what = (
+            f"a project's file may not set `{dotted(at)}`: a cloned folder could send keys or run programs by it"
+        )
+        yield Problem(where(at, True), what, f"set it in your own file, {user_file}")
+
+
+def forbidden_places(project: Settings) -> Iterator[Location]:
+    for key in sorted(project.model_fields_set - CHOICES - NARROWED - {"chains", "tools"}):
+        yield (key,)
+    yield from (("tools", key) for key in sorted(project.tools.model_fields_set - {"only"}))
+    for name, links in project.chains.items():
+        for index, link in enumerate(links):
+            yield from (("chains", name, index, key) for key in not_in_a_link(link))
+
+
+def not_in_a_link(link: ChainLink) -> Sequence[str]:
+    return sorted(link.model_fields_set - LINK)
+
+
+def widened(project: Settings, allowed: Settings, where: Where, user_file: str) -> Iterator[Problem]:
+    for key in sorted(project.model_fields_set & NARROWED):
+        table: Table = getattr(project, key)
+        for name in sorted(table.model_fields_set):
+            mine, most = getattr(table, name), getattr(getattr(allowed, key), name)
+            if most is not None and (mine is None or mine > most):
+                at = (key, name)
+                what = (
+                    f"a project's file may only lower `{dotted(at)}`: {said(mine)} is more than your {said(most)}"
+                )
+                yield Problem(where(at, False), what, f"raise it in your own file, {user_file}")
+    most = allowed.tools.only
+    if "only" in project.tools.model_fields_set and most is not None:
+        mine = project.tools.only
+        extra = None if mine is None else [name for name in mine if name not in most]
+        if extra is None or extra:
+            names = ", ".join(f"`{name}`" for name in extra) if extra else "all tools"
+            what = f"a project's file may only leave tools out: your own file does not offer {names}"
+            yield Problem(where(("tools", "only"), False), what, f"offer more in your own file, {user_file}")
+
+
+def said(value: Any) -> str:
+    return "no limit" if value is None else f"{value:g}"

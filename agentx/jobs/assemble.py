@@ -1,0 +1,180 @@
+"""What a job is made of, put together in one place from the configuration and the surroundings."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from agentx.agent.calls import Calls
+from agentx.agent.limits import Limits
+from agentx.agent.loop import Agent
+from agentx.agent.turn import Numbers, Turns
+from agentx.chain.health import Health
+from agentx.chain.walk import Chain
+from agentx.config.links import Link
+from agentx.config.load import Config
+from agentx.config.paths import Paths
+from agentx.context.engine import Context
+from agentx.errors import StopRequested
+from agentx.jobs.status import totals
+from agentx.jobs.store import Job, Order
+from agentx.jobs.workspace import changed_since, instructions_of, read_text
+from agentx.journal import Entry, Journal
+from agentx.tools.toolbox import open_toolbox
+from agentx.windows.registry import Registry, open_registry
+from agentx.wires.make import client, wire_for
+from agentx.wires.messages import Timers, Usage, Wire
+
+Listener = Callable[[Entry], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a run is given from outside."""
+
+    paths: Paths
+    environ: Mapping[str, str]
+    config: Config
+    links: tuple[Link, ...]
+    listener: Listener | None = None
+
+
+def limits_of(config: Config) -> Limits:
+    limits = config.settings.limits
+    return Limits(cost=limits.cost, hours=limits.hours, turns=limits.turns, tokens=limits.tokens)
+
+
+async def assemble(job: Job, journal: Journal, around: Surroundings, stack: AsyncExitStack) -> Agent:
+    """The agent for *job*; what must be closed is given to *stack*. Asks the servers once for their windows."""
+    order = Order.from_json(journal.meta("order") or "{}")
+    workspace = Path(order.workspace)
+    settings = around.config.settings
+    http = await stack.enter_async_context(client())
+    wires = _Wires(around, http)
+    stack.push_async_callback(wires.close)
+    registry = open_registry(around.paths, around.environ, http)
+    timers = Timers(
+        connect=settings.timers.connect,
+        first=settings.timers.first,
+        idle=settings.timers.idle,
+        total=settings.timers.total,
+    )
+    toolbox = open_toolbox(
+        workspace,
+        job.output,
+        environ=around.environ,
+        secrets=_key_values(around),
+        journal=journal,
+        timeout_seconds=settings.shell.timeout_seconds,
+    )
+    stack.push_async_callback(toolbox.close)
+    context = Context(
+        journal,
+        policy=settings.compaction.policy,
+        now=time.time,
+        read_file=lambda path: read_text(workspace, path),
+        background=toolbox.background,
+        output=job.output,
+    )
+    turns: Turns
+
+    def learn(link: Link, limit: int, evidence: str) -> None:
+        turns.learn(link, limit, evidence)
+
+    chain = Chain(
+        around.links,
+        wires=wires.of,
+        health=Health(around.paths.health, environ=around.environ),
+        tell=journal.append,
+        now=time.time,
+        sleep=_watchful_sleep(journal),
+        random=random.random,
+        timers=timers,
+        max_wait_seconds=settings.wait.max_hours * 3600,
+        learn=learn,
+    )
+    turns = Turns(
+        journal=journal,
+        chain=chain,
+        context=context,
+        registry=registry,
+        toolbox=toolbox,
+        wires=wires.of,
+        price=price_of(registry),
+        timers=timers,
+        numbers=Numbers(fraction=settings.compaction.fraction, cap=settings.compaction.cap),
+        workspace=str(workspace),
+        instructions=instructions_of(workspace),
+        only_tools=settings.tools.only,
+    )
+    await registry.refresh(around.links)
+    return Agent(
+        journal=journal,
+        turns=turns,
+        calls=Calls(journal, toolbox, job.output, lambda since: changed_since(workspace, since)),
+        toolbox=toolbox,
+        limits=limits_of(around.config),
+        totals=lambda: totals(journal, time.time()),
+        until=order.until,
+        workspace=workspace,
+    )
+
+
+class _Wires:
+    """One wire for each link, made when it is first asked; closed with the job."""
+
+    def __init__(self, around: Surroundings, http: httpx.AsyncClient) -> None:
+        self.around = around
+        self.http = http
+        self.made: dict[str, Wire] = {}
+
+    def of(self, link: Link) -> Wire:
+        key = f"{link.name} {link.identity}"
+        if key not in self.made:
+            self.made[key] = wire_for(link, self.http, self.around.environ)
+        return self.made[key]
+
+    async def close(self) -> None:
+        for wire in self.made.values():
+            close = getattr(wire, "close", None)
+            if close is not None:
+                await close()
+
+
+def _watchful_sleep(journal: Journal) -> Callable[[float], Awaitable[None]]:
+    """A sleep that ends early, with StopRequested, when somebody asks the job to stop."""
+
+    async def sleep(seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, 0.5))
+            for letter in journal.letters("stop"):
+                journal.take(letter)
+                raise StopRequested("stopped on request while waiting; nothing is lost")
+
+    return sleep
+
+
+def _key_values(around: Surroundings) -> Callable[[], list[str]]:
+    """The values that must never be shown; read again each time, since keys may change."""
+    names = {link.key_variable for link in around.links} - {None}
+    return lambda: [value for name in names if name and (value := around.environ.get(name))]
+
+
+def price_of(registry: Registry) -> Callable[[Link, Usage], float | None]:
+    """US dollars of one reply. One's own server costs nothing; an unknown price is None, never 0."""
+
+    def price(link: Link, usage: Usage) -> float | None:
+        if link.provider.self_hosted:
+            return 0.0
+        found = registry.price(link)
+        return None if found is None else found.cost(usage)
+
+    return price

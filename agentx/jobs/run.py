@@ -1,0 +1,127 @@
+"""A job in this process: everything is put together here, run to its ending, and the ending is written down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import traceback
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+
+from agentx import __version__
+from agentx.agent.ending import Ending, ending_of, interrupted, unfinished
+from agentx.errors import AgentxError, StateError
+from agentx.events import JobEnded, JobResumed, JobStarted, Warned
+from agentx.jobs.assemble import Surroundings, assemble, limits_of
+from agentx.jobs.lock import JobLock, Owner
+from agentx.jobs.status import totals
+from agentx.jobs.store import Job, Order
+from agentx.journal import Journal
+from agentx.wires.messages import Message
+
+
+def run_job(job: Job, around: Surroundings, *, said: str | None = None) -> Ending:
+    """Run *job* here until it ends; *said* is what a person adds on resuming. The ending is in the journal.
+
+    Raises StateError when another process runs it, or when its journal cannot be written.
+    """
+    with JobLock(job.lock_file):
+        journal = job.journal()
+        try:
+            if around.listener is not None:
+                journal.listen(around.listener)
+            _begin(journal, around, said)
+            ending = asyncio.run(_to_the_end(job, journal, around))
+            _end(journal, ending)
+            return ending
+        finally:
+            journal.close()
+
+
+def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
+    """The first entries of this run, and who runs it."""
+    order = Order.from_json(journal.meta("order") or "{}")
+    limits = limits_of(around.config)
+    if journal.last("job.started") is None:
+        started = JobStarted(
+            task=order.task,
+            chain=[link.name for link in around.links],
+            workspace=order.workspace,
+            limits=limits.to_json(),
+            version=__version__,
+            name=order.name,
+        )
+        journal.append(started, {"message": Message(role="user", text=order.task).to_json()}, durable=True)
+    else:
+        was = journal.last("job.ended", "job.resumed", "job.started")
+        ended = was.event if was and isinstance(was.event, JobEnded) else None
+        reason = ended.ending if ended else "interrupted"
+        journal.append(JobResumed(reason=reason, version=__version__))
+        for letter in journal.letters("stop"):
+            journal.take(letter)
+    journal.set_meta("owner", json.dumps(asdict(Owner.current())))
+    if said:
+        journal.post("message", said)
+    for warning in around.config.warnings:
+        journal.append(Warned(message=warning))
+
+
+async def _to_the_end(job: Job, journal: Journal, around: Surroundings) -> Ending:
+    """Run until the ending, whatever happens; signals end it as `interrupted`."""
+    loop = asyncio.get_running_loop()
+    work = asyncio.current_task()
+    assert work is not None
+    caught: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if not caught:
+            caught.append(number)
+            work.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        async with AsyncExitStack() as stack:
+            agent = await assemble(job, journal, around, stack)
+            return await agent.run()
+    except asyncio.CancelledError:
+        if not caught:
+            raise
+        return interrupted(caught[0])
+    except StateError:
+        raise  # the journal cannot be written: there is nowhere to put an ending
+    except AgentxError as error:
+        return ending_of(error)
+    except Exception as error:  # noqa: BLE001  the job's last line: whatever broke, the job has an ending
+        with job.log.open("a", encoding="utf-8") as log:
+            log.write(traceback.format_exc())
+        return unfinished(
+            f"internal error: {type(error).__name__}: {error}",
+            hint=f"the traceback is in {job.log}; please report it, then `agentx resume {job.id}`",
+        )
+
+
+def _end(journal: Journal, ending: Ending) -> None:
+    answer = ending.answer if ending.answer is not None else last_answer(journal)
+    journal.append(
+        JobEnded(
+            ending=ending.name,
+            exit=ending.exit,
+            message=ending.message,
+            hint=ending.hint,
+            answer=answer,
+            totals=totals(journal).to_json(),
+        ),
+        durable=True,
+    )
+    journal.shrink()
+
+
+def last_answer(journal: Journal) -> str | None:
+    """The text of the last reply of a turn."""
+    rows = journal.query(
+        "select json_extract(payload, '$.message.text') from entries where type = 'reply'"
+        " and payload is not null order by seq desc limit 1"
+    )
+    return rows[0][0] if rows else None

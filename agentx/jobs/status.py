@@ -1,0 +1,187 @@
+"""What a job is doing, read from its journal by any process; nothing here is stored a second time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from agentx.agent.limits import Totals
+from agentx.errors import StateError
+from agentx.events import Requested, ToolStarted, Waiting
+from agentx.jobs.lock import held
+from agentx.jobs.store import Job
+from agentx.journal import Journal
+
+State = Literal["running", "waiting", "idle", "stopped", "interrupted", "ended"]
+
+RUN_BOUNDS = ("job.started", "job.resumed", "job.ended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One line of `agentx ps`. `used` and `window` are tokens, `cost` US dollars, `seconds` time at work."""
+
+    id: str
+    name: str | None
+    state: State
+    pid: int | None
+    link: str | None
+    model: str | None
+    turn: int
+    used: int
+    window: int | None
+    cost: float
+    doing: str
+    waiting_until: str | None
+    started: float
+    seconds: float
+    task: str
+    chain: list[str]
+    ending: Mapping[str, Any] | None
+    totals: Totals
+
+    def to_json(self) -> dict[str, Any]:
+        """As `ps --json` has it."""
+        names = ("id", "name", "state", "pid", "link", "model", "turn", "used", "window", "cost", "doing")
+        shown = {name: getattr(self, name) for name in names}
+        return shown | {"waiting_until": self.waiting_until, "started": self.started, "seconds": self.seconds}
+
+    def to_json_whole(self) -> dict[str, Any]:
+        """As `show --json` has it."""
+        more = {"task": self.task, "chain": self.chain, "ending": self.ending}
+        return self.to_json() | more | {"totals": self.totals.to_json()}
+
+
+def status(job: Job, now: float) -> Status:
+    """The state of *job*. Raises StateError when its journal cannot be read."""
+    journal = job.journal(read_only=True)
+    try:
+        return _status(job, journal, now)
+    finally:
+        journal.close()
+
+
+def _status(job: Job, journal: Journal, now: float) -> Status:
+    bounds = journal.read(types=RUN_BOUNDS)
+    if not bounds:
+        raise StateError(f"{job.id}: the journal has no beginning")
+    first, last = bounds[0], bounds[-1]
+    started = first.event.fields()
+    runs = held(job.lock_file)
+    ending = last.event.fields() if last.event.type == "job.ended" else None
+    selected = journal.last("link.selected")
+    link = selected.event.fields() if selected else {}
+    recent = journal.last()
+    waiting = recent.event if recent and isinstance(recent.event, Waiting) else None
+    owner = json.loads(journal.meta("owner") or "{}")
+    used = totals(journal, now if runs else None)
+    return Status(
+        id=job.id,
+        name=journal.meta("name"),
+        state=_state(ending if not runs else None, runs, waiting is not None),
+        pid=owner.get("pid") if runs else None,
+        link=link.get("link"),
+        model=link.get("model"),
+        turn=used.turns,
+        used=_used(journal),
+        window=link.get("window"),
+        cost=used.cost,
+        doing=_doing(journal) if runs else "",
+        waiting_until=waiting.until if waiting and runs else None,
+        started=first.time,
+        seconds=used.seconds,
+        task=started["task"],
+        chain=list(started["chain"]),
+        ending=None if ending is None or runs else {key: ending[key] for key in ("ending", "exit", "message")},
+        totals=used,
+    )
+
+
+def _state(ending: Mapping[str, Any] | None, runs: bool, waiting: bool) -> State:
+    if runs:
+        return "waiting" if waiting else "running"
+    if ending is None or ending["ending"] == "interrupted":
+        return "interrupted"
+    return "stopped" if ending["ending"] == "stopped" else "ended"
+
+
+def _used(journal: Journal) -> int:
+    """Tokens of the last turn, as the provider counted them: prompt and reply; the estimate where it did not."""
+    rows = journal.query(
+        "select json_extract(data, '$.usage.input') + json_extract(data, '$.usage.output')"
+        " from entries where type = 'reply' and json_extract(data, '$.purpose') = 'turn'"
+        " order by seq desc limit 1"
+    )
+    if rows and rows[0][0] is not None:
+        return int(rows[0][0])
+    request = journal.last("request")
+    return request.event.estimate if request and isinstance(request.event, Requested) else 0
+
+
+def _doing(journal: Journal) -> str:
+    """What the job does at this moment, in a few words."""
+    last = journal.last("request", "reply", "tool.started", "tool.ended", "waiting", "job.started", "job.resumed")
+    match last.event if last else None:
+        case ToolStarted() as tool:
+            return f"{tool.name} {shortened(tool.arguments)}".rstrip()
+        case Requested(purpose="summary"):
+            return "summarising"
+        case Requested() as request:
+            return f"asking {request.link}"
+        case Waiting() as waiting:
+            return f"waiting: {waiting.reason}"
+        case _:
+            return "working"
+
+
+def shortened(arguments: Mapping[str, Any], most: int = 60) -> str:
+    """The arguments of a call in a few words, for people."""
+    text = " ".join(str(value) for value in arguments.values()).replace("\n", " ")
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def totals(journal: Journal, now: float | None = None) -> Totals:
+    """What the job has used. Time counts only while a process ran; *now* closes a run that still goes on."""
+    (row,) = journal.query(
+        "select sum(json_extract(data, '$.purpose') = 'turn'), total(json_extract(data, '$.cost')),"
+        " sum(json_extract(data, '$.cost') is null), total(json_extract(data, '$.usage.input')),"
+        " total(json_extract(data, '$.usage.output')) from entries where type = 'reply'"
+    )
+    counts = dict(
+        journal.query(
+            "select type, count(*) from entries where type in ('compaction', 'link.switched') group by type"
+        )
+    )
+    return Totals(
+        turns=row[0] or 0,
+        cost=round(row[1], 6),
+        unpriced=row[2] or 0,
+        input=int(row[3]),
+        output=int(row[4]),
+        seconds=round(_seconds_at_work(journal, now), 3),
+        compactions=counts.get("compaction", 0),
+        switches=counts.get("link.switched", 0),
+    )
+
+
+def _seconds_at_work(journal: Journal, now: float | None) -> float:
+    """Each run counts from its first entry to its last; what lies between two runs does not."""
+    starts = journal.query(
+        "select seq, time from entries where type in ('job.started', 'job.resumed') order by seq"
+    )
+    total = 0.0
+    for (_, begin), following in zip(starts, [*starts[1:], None], strict=True):
+        before = "" if following is None else f" where seq < {int(following[0])}"
+        ((end,),) = journal.query(f"select max(time) from entries{before}")
+        if following is None and now is not None:
+            end = max(end, now)
+        total += max(0.0, end - begin)
+    return total
+
+
+def local_time(iso: str) -> str:
+    """A UTC time of an event as the reader's clock shows it: `03:10`."""
+    return datetime.fromisoformat(iso).astimezone().strftime("%H:%M")

@@ -1,0 +1,102 @@
+"""Makes foreign bytes safe to store, send and show: text without escapes, control characters and our keys.
+
+A NUL or a lone surrogate breaks databases and request bodies; an escape sequence can rewrite a terminal.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+REDACTED = "[redacted]"
+SHORTEST_SECRET = 6
+LONGEST_ESCAPE = 4096
+
+ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+    rf"|\x1b\][^\x07\x1b]{{0,{LONGEST_ESCAPE}}}(?:\x07|\x1b\\)"
+    rf"|\x1b[PX^_][^\x1b]{{0,{LONGEST_ESCAPE}}}\x1b\\"
+    r"|\x1b[ -/]*[0-~]"
+)
+OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?|[ -/]*)?\Z")
+RETURNS = re.compile(r"\r+\n?")
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+
+
+def clean(text: str) -> str:
+    """*text* without escape sequences, control characters and lone surrogates; `\\r` becomes a line end."""
+    text = ESCAPES.sub("", text)
+    text = CONTROLS.sub("", RETURNS.sub("\n", text))
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Redactor:
+    """Takes known secrets out of text: as they are, in base64 (whatever stands around them) and in URL form."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in forms_of(secret)}
+        self._forms = sorted(forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, self._forms))) if forms else None
+
+    def redacted(self, text: str) -> str:
+        return text if self._pattern is None else self._pattern.sub(REDACTED, text)
+
+    def opening(self, text: str) -> int:
+        """How many characters at the end of *text* may be the beginning of a secret."""
+        if not self._forms:
+            return 0
+        tail = text[-len(self._forms[0]) :]
+        for start in range(len(tail)):
+            end = tail[start:]
+            if any(form.startswith(end) for form in self._forms):
+                return len(end)
+        return 0
+
+
+def forms_of(secret: str) -> set[str]:
+    """The spellings of *secret* that are looked for."""
+    forms = {secret, quote(secret, safe=""), quote_plus(secret)}
+    raw = secret.encode("utf-8", "replace")
+    # Base64 depends on where a value begins within three bytes; the outer characters mix with the neighbours.
+    for before, first in ((0, 0), (1, 2), (2, 3)):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(b"\0" * before + raw).decode("ascii")
+            piece = text[first : (before + len(raw)) * 8 // 6]
+            if len(piece) >= SHORTEST_SECRET:
+                forms.add(piece)
+    return forms
+
+
+class Cleaner:
+    """Cleans a stream piece by piece: what lies across two pieces is found as if they were one."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._raw = ""
+        self._held = ""
+
+    def feed(self, data: bytes) -> str:
+        """The clean text that is certain after *data*."""
+        text = self._raw + self._decoder.decode(data)
+        self._raw = ""
+        tail = OPEN_ESCAPE.search(text, max(0, len(text) - LONGEST_ESCAPE))
+        cut = tail.start() if tail else len(text) - text.endswith("\r")
+        text, self._raw = text[:cut], text[cut:]
+        return self._certain(clean(text))
+
+    def _certain(self, text: str) -> str:
+        text = self._redactor.redacted(self._held + text)
+        cut = len(text) - self._redactor.opening(text)
+        self._held = text[cut:]
+        return text[:cut]
+
+    def finish(self) -> str:
+        """The rest; the stream has ended."""
+        rest = clean(self._raw + self._decoder.decode(b"", final=True))
+        text = self._redactor.redacted(self._held + rest)
+        self._raw = self._held = ""
+        return text

@@ -1,0 +1,108 @@
+"""Ollama: only `/api/ps` tells what is served now; `/api/show` tells the trained length and the Modelfile's num_ctx.
+
+`<general.architecture>.context_length` is read by exactly that name: `rope.scaling.original_context_length` holds
+the same words and is another number. SGLang and llama.cpp speak parts of this API and are told apart here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentx.config.links import Link
+from agentx.windows.probes.reading import (
+    Answers,
+    Ask,
+    Numbers,
+    Probe,
+    Reading,
+    Table,
+    address,
+    dig,
+    post,
+    root,
+    rows,
+)
+
+NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
+
+
+def short_name(name: str) -> str:
+    """The name as `/api/ps` prints it: no registry, no `library/`, no `:latest`; case does not count."""
+    name = name.casefold()
+    for prefix in ("registry.ollama.ai/", "https://", "library/"):
+        name = name.removeprefix(prefix)
+    return name.removesuffix(":latest")
+
+
+def asks(link: Link) -> tuple[Ask, ...]:
+    base = root(address(link))
+    return (
+        Ask(f"{base}/api/ps"),
+        post(f"{base}/api/show", {"model": link.model}),
+        Ask(f"{base}/api/tags"),
+    )
+
+
+def trained_length(show: Table | None, numbers: Numbers) -> int | None:
+    """The context length of the model's own architecture, from an answer of `/api/show`."""
+    info = dig(show, "model_info")
+    architecture = dig(show, "model_info.") if info is None else info.get("general.architecture")
+    if not isinstance(info, dict) or not isinstance(architecture, str):
+        return None
+    name = f"{architecture}.context_length"
+    value: Any = info.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
+    return numbers.take(f"POST /api/show {name}", value)
+
+
+def is_cloud(show: Table | None, model: str) -> bool:
+    """A model that runs elsewhere, always at its maximum: `num_ctx` is ignored there."""
+    return bool(dig(show, "remote_model")) or model.endswith((":cloud", "-cloud"))
+
+
+def read(link: Link, answers: Answers) -> Reading | None:
+    ps_ask, show_ask, tags_ask = asks(link)
+    ps, show, tags = answers.table(ps_ask), answers.table(show_ask), answers.table(tags_ask)
+    if dig(show, "details.format") == "sglang":
+        return None
+    cloud = is_cloud(show, link.model)
+    if (ps is None or "models" not in ps) and not cloud:
+        return None
+    numbers = Numbers()
+    wanted = short_name(link.model)
+    loaded = _named(rows(ps, "models"), wanted)
+    tagged = _named(rows(tags, "models"), wanted)
+    trained = trained_length(show, numbers) or numbers.take(
+        "GET /api/tags details.context_length", dig(tagged, "details.context_length")
+    )
+    default = None
+    parameters = dig(show, "parameters")
+    if isinstance(parameters, str) and (match := NUM_CTX.search(parameters)):
+        default = numbers.take("POST /api/show num_ctx", int(match[1]))
+    if cloud:
+        served, detail = trained, "POST /api/show, a cloud model runs at its maximum"
+    else:
+        served = numbers.take("GET /api/ps context_length", dig(loaded, "context_length"))
+        detail = "GET /api/ps models[].context_length" if served else "POST /api/show"
+    if default and trained:
+        default = min(default, trained)
+    return Reading(
+        kind="served",
+        detail=detail,
+        served=served,
+        trained=trained,
+        default=default,
+        refused=tuple(numbers.refused),
+    )
+
+
+def _named(entries: list[Table], wanted: str) -> Table | None:
+    for entry in entries:
+        for field in ("model", "name"):
+            name = entry.get(field)
+            if isinstance(name, str) and short_name(name) == wanted:
+                return entry
+    return None
+
+
+PROBE = Probe("ollama", asks, read)

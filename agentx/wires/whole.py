@@ -1,0 +1,91 @@
+"""From what was gathered to a reply: the last step of every wire, the same for all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentx.wires.check import check
+from agentx.wires.gather import Gathered, PartialCall
+from agentx.wires.messages import Finish, Message, Reply, Request, ToolCall
+from agentx.wires.written import without_thought, written_call
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the wire knows of the attempt. `sent` is what was sent: call ids that the server did not give are
+    made from it. `clamps_at_window`: this server cuts a reply short of `max_tokens` only at the window."""
+
+    sent: bytes
+    seconds: float
+    headers: Mapping[str, str]
+    clamps_at_window: bool = False
+
+
+def whole_reply(gathered: Gathered, request: Request, facts: Facts) -> Reply:
+    """The reply, checked. Raises RequestFailed (phase `reply`) when it is none."""
+    thought = without_thought("".join(gathered.text))
+    message = Message(
+        role="assistant",
+        text=thought.text,
+        tool_calls=_with_ids(gathered.calls, facts.sent),
+        reasoning="".join(gathered.reasoning) or thought.reasoning,
+    )
+    if not message.tool_calls:
+        message = _with_written_call(message, request, facts.sent)
+    reply = Reply(
+        message=message,
+        finish=_finish(gathered, message, request, facts),
+        usage=gathered.usage,
+        model=gathered.model or request.model,
+        seconds=facts.seconds,
+        said_truncated=gathered.truncated and gathered.finish not in ("length", "window"),
+        headers=facts.headers,
+    )
+    check(reply)
+    return reply
+
+
+def _finish(gathered: Gathered, message: Message, request: Request, facts: Facts) -> Finish:
+    finish = gathered.finish or "stop"
+    if finish == "length" and _reached_window(gathered, request, facts):
+        return "window"
+    if finish in ("stop", "tool_calls"):
+        return "tool_calls" if message.tool_calls else "stop"
+    return finish
+
+
+def _reached_window(gathered: Gathered, request: Request, facts: Facts) -> bool:
+    # llama.cpp says `truncated` also when the reply, not the prompt, met the end of the window.
+    if gathered.truncated:
+        return True
+    usage = gathered.usage
+    if usage is None:
+        return False
+    if request.num_ctx is not None and usage.input + usage.output >= request.num_ctx:
+        return True
+    return facts.clamps_at_window and request.max_tokens is not None and usage.output < request.max_tokens
+
+
+def _with_written_call(message: Message, request: Request, sent: bytes) -> Message:
+    call = written_call(message.text, [tool.name for tool in request.tools])
+    if call is None:
+        return message
+    made = PartialCall(name=call.name, arguments=[call.arguments])
+    return replace(message, text="", tool_calls=_with_ids([made], sent))
+
+
+def _with_ids(calls: Sequence[PartialCall], sent: bytes) -> tuple[ToolCall, ...]:
+    """The calls with ids that are their own: one that is missing or given twice is made by hash."""
+    made: list[ToolCall] = []
+    taken: set[str] = set()
+    for position, call in enumerate(calls):
+        arguments = "".join(call.arguments).strip() or "{}"
+        id_ = call.id
+        if not id_ or id_ in taken:
+            seed = f"{position}\0{call.name}\0{arguments}".encode("utf-8", "replace")
+            id_ = f"call_{hashlib.sha256(hashlib.sha256(sent).digest() + seed).hexdigest()[:16]}"
+        taken.add(id_)
+        made.append(ToolCall(id_, call.name, arguments))
+    return tuple(made)
