@@ -21,7 +21,7 @@ test: $(STAMP)        ## every test that needs no model
 check: $(STAMP)       ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 test-real: $(STAMP)   ## tests on real llama.cpp and Ollama servers; gets them first (about 1 GB)
 	$(BIN)/python -m pytest -m real tests/local

@@ -64,7 +64,7 @@ class Calls:
         if pending.started is not None and self.toolbox.effect(call.name) != "read":
             changed = self.changed_since(pending.started)
             text = interrupted_call(call.name, utc(pending.started), changed)
-            result = Result(text=text, ok=False, size=len(text))
+            result = Result(text, False, size=len(text))
             self._ended(call, result, 0.0, limit)
             return result
         acts = self.toolbox.effect(call.name) != "read"

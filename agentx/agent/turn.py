@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from agentx.agent.prompts import system_prompt
 from agentx.chain.walk import Chain
@@ -25,10 +24,8 @@ TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
 
 
-class Price(Protocol):
-    """US dollars for what one link used; None where the price is not known."""
-
-    def __call__(self, link: Link, usage: Usage) -> float | None: ...
+Price = Callable[[Link, Usage], float | None]
+"""US dollars for what one link used; None where the price is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +72,6 @@ class Turns:
         self._views: dict[str, View] = {}
         self._announced: tuple[object, ...] | None = None
         self._answered: set[str] = set()
-        self._warned: set[str] = set()
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -250,14 +246,8 @@ class Turns:
                 reason=reason,
             )
         )
-        if window.confidence == "assumed" and link.identity not in self._warned:
-            self._warned.add(link.identity)
-            self.journal.append(
-                Warned(
-                    message=f"{link.name}: nobody says how much it holds; {budget.window:,} tokens are assumed",
-                    hint=f"set `window:` for {link.name} in agentx.yaml, or see `agentx windows`",
-                )
-            )
+        for warning in self.registry.untold(link):
+            self.journal.append(Warned(message=warning, hint="`agentx windows` shows how each window is known"))
 
     def _with_own_ids(self, reply: Reply, link: Link) -> Reply:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""

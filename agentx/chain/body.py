@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 DEPTH = 3
-WORD_KEYS = frozenset({"code", "type", "status", "reason", "error_type", "error_code", "quotaid", "error", "__type"})
+WORD_KEYS = frozenset(
+    {"code", "type", "status", "reason", "error_type", "error_code", "quotaid", "error", "__type"}
+)
 MESSAGE_KEYS = ("message", "error", "detail", "error_message", "msg", "raw", "title")
 ECHOES = frozenset({"input", "prompt", "messages", "content", "request", "failed_generation"})
 """Keys under which servers repeat what they were sent: those words are not the error's."""
@@ -33,7 +35,8 @@ class Said:
     text: str
     status: int | None
     """An HTTP status that stands in the body, as with errors that come after a 200."""
-    is_json: bool
+    is_error: bool
+    """The body is an error object, not a page, plain text or a reply."""
 
 
 def read(body: str) -> Said:
@@ -44,7 +47,7 @@ def read(body: str) -> Said:
     strings = [str(v) for _, v in pairs if isinstance(v, str)]
     message = _message(value, DEPTH) if value is not None else _plain(body)
     text = "\n".join([*strings, "" if strings else body])
-    return Said(words, pairs, one_line(message), text, _status(pairs), value is not None)
+    return Said(words, pairs, one_line(message), text, _status(pairs), _is_error(value))
 
 
 def one_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
@@ -106,6 +109,14 @@ def _message(value: Any, depth: int) -> str:
         if name in data and (found := _message(data[name], depth)):
             return found
     return ""
+
+
+def _is_error(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    data = cast("Mapping[str, Any]", value)
+    named = bool(data.get("error") or data.get("errors")) or data.get("type") == "error"
+    return named or (isinstance(data.get("message"), str) and "choices" not in data)
 
 
 def _plain(body: str) -> str:

@@ -101,28 +101,33 @@ def _class_of(
     """The class, and whether more than the status spoke for it."""
     if failure.error_class is not None:
         return failure.error_class, True
-    text = said.text or failure.message
-    if (card := _by_card(provider, status, text)) is not None:
-        return card, True
-    if (by_code := _first(CODES, status, said.words, text)) is not None:
-        return by_code, True
-    if overflow is not None:
-        return BY_CAUSE[overflow.cause], True
-    if (by_text := _first(TEXTS, status, said.words, text)) is not None and failure.body:
-        return by_text, True
+    refused = status is not None and status >= 400
+    if (found := _by_words(provider, said, status, overflow, refused=refused)) is not None:
+        return found, True
     if failure.timed_out:
         return "timeout", True
-    by_type = _first(LAST, status, said.words, text)
-    if status is not None and status >= 400:
-        if status in STATUSES:
-            found = STATUSES[status]
-            return found, found != "bad_request" or by_type is not None
-        return ("server", True) if status >= 500 else (by_type or "bad_request", by_type is not None)
-    if by_type is not None:
-        return by_type, True
-    if failure.phase == "reply" or (failure.status is not None and failure.phase in ("headers", "body", "status")):
+    by_type = _first(LAST, status, said)
+    if refused and status is not None:
+        by_status = STATUSES.get(status, "server" if status >= 500 else "bad_request")
+        return by_status, by_status != "bad_request" or by_type is not None
+    if said.is_error:
+        return by_type or "server", by_type is not None
+    if failure.phase == "reply" or (failure.status is not None and failure.phase in ("body", "status")):
         return "invalid_reply", True
     return "network", True
+
+
+def _by_words(
+    provider: Provider, said: Said, status: int | None, overflow: Overflow | None, *, refused: bool
+) -> ErrorClass | None:
+    """What the body says; None where it is silent, or where it is no error but a piece of a reply."""
+    if not (refused or said.is_error):
+        return None
+    if (card := _by_card(provider, status, said.text)) is not None:
+        return card
+    if (by_code := _first(CODES, status, said)) is not None:
+        return by_code
+    return BY_CAUSE[overflow.cause] if overflow else _first(TEXTS, status, said)
 
 
 def _by_card(provider: Provider, status: int | None, text: str) -> ErrorClass | None:
@@ -133,8 +138,8 @@ def _by_card(provider: Provider, status: int | None, text: str) -> ErrorClass | 
     return None
 
 
-def _first(rules: tuple[Rule, ...], status: int | None, words: tuple[str, ...], text: str) -> ErrorClass | None:
-    return next((rule.means for rule in rules if rule.fits(status, words, text)), None)
+def _first(rules: tuple[Rule, ...], status: int | None, said: Said) -> ErrorClass | None:
+    return next((rule.means for rule in rules if rule.fits(status, said.words, said.text)), None)
 
 
 def _status(failure: RequestFailed, said: Said) -> int | None:

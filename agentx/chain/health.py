@@ -77,20 +77,18 @@ class Health:
         self._db = self._open(file)
         self._salt = self._read_salt()
 
-    def rest(
-        self, link: Link, until: float | None, error_class: ErrorClass, message: str, *, floor: bool = True
-    ) -> Rest:
+    def rest(self, link: Link, until: float | None, error_class: ErrorClass, message: str) -> Rest:
         """Let *link* rest until *until*, or as long as its failures in a row say where that is None.
 
-        A stated time that is shorter than the back-off does not let a link that keeps failing be hammered,
-        unless *floor* is False. A failure while it rests already (of another job) does not count again.
+        A stated time that is shorter than the back-off does not let a link that keeps failing be hammered.
+        A failure while it rests already (of another job) does not count again.
         """
         now, old = self._now(), self._row(link)
         resting = old is not None and old.until > now
         before = 0 if old is None else old.failures - resting
         if until is None:
             until = now + rest_seconds(error_class, before)
-        elif before > 0 and floor:
+        elif before > 0:
             until = max(until, now + rest_seconds("rate_limit", before - 1))
         if resting and old is not None and not old.out:
             until = max(until, old.until)
@@ -104,7 +102,9 @@ class Health:
         self_hosted = error_class == "not_found" and link.provider.self_hosted
         seconds = OUT_SECONDS_SELF_HOSTED if self_hosted else OUT_SECONDS
         failures = 1 if old is None else old.failures + 1
-        new = Rest(until=now + seconds, since=now, error_class=error_class, message=message, failures=failures, out=True)
+        new = Rest(
+            until=now + seconds, since=now, error_class=error_class, message=message, failures=failures, out=True
+        )
         self._write(link, new)
         return new
 

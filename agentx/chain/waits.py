@@ -32,7 +32,8 @@ ONE_PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 ABOUT_TIME = re.compile(r"again|retry|wait|reset|available|access|until|refresh|renew|limit", re.IGNORECASE)
 IN_A_WHILE = re.compile(rf"\b(?:in|after|wait(?: for)?|within)\s*:?\s*(?:about\s+)?({DURATION})", re.IGNORECASE)
 STAMP = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?", re.IGNORECASE
+    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?",
+    re.IGNORECASE,
 )
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 CLOCK = re.compile(
@@ -121,7 +122,11 @@ def moment_of(text: str, now: float) -> float | None:
 
 def seconds_of(duration: str) -> float:
     """Seconds in a text like `2h39m52s`, `20ms` or `1 hour and 5 minutes`."""
-    return sum(float(number) * UNITS[unit.lower()] for number, unit in ONE_PIECE.findall(duration) if unit.lower() in UNITS)
+    return sum(
+        float(number) * UNITS[unit.lower()]
+        for number, unit in ONE_PIECE.findall(duration)
+        if unit.lower() in UNITS
+    )
 
 
 def in_text(text: str, now: float) -> float | None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -90,9 +91,9 @@ def _folders(session: Session) -> Iterator[Finding]:
 
 
 def _programs(session: Session) -> Iterator[Finding]:
-    from agentx.tools.search import find_rg
+    from agentx.tools.find import find_ripgrep
 
-    rg = find_rg(session.environ)
+    rg = find_ripgrep(session.environ, sys.executable)
     if rg is None:
         yield Finding("search", "wrong", "ripgrep is not found", "`pip install ripgrep`, or your system's package")
     else:

@@ -12,7 +12,8 @@ from agentx.cli.output import answer, tell
 from agentx.cli.session import Session
 from agentx.config.links import Link
 from agentx.config.load import Config
-from agentx.jobs.run import Listener, Surroundings, run_job
+from agentx.jobs.assemble import Listener, Surroundings
+from agentx.jobs.run import run_job
 from agentx.jobs.store import Job, Order
 from agentx.journal import Entry
 

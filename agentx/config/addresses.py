@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit, urlunsplit
 
-EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 -- an address to listen on, never one to connect to
+EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
+"""Addresses to listen on, never ones to connect to."""
 
 
 def address(text: str, default: str) -> str:
@@ -19,7 +20,7 @@ def address(text: str, default: str) -> str:
     written = text.strip().rstrip("/")
     whole = urlsplit(written if "://" in written else f"{usual.scheme}://{written}")
     if whole.scheme not in ("http", "https") or any(c.isspace() for c in whole.netloc) or "@" in whole.netloc:
-        raise ValueError(f"`{text}` is no address of a server")
+        raise ValueError("no address of a server")
     host, port = whole.hostname or "", whole.port
     if host in EVERYWHERE:
         host = "127.0.0.1"

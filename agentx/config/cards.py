@@ -39,7 +39,7 @@ class CardError(Table):
         min_length=1, description="A regular expression over the error's text; case does not matter."
     )
     means: ErrorClass = Field(description="The class of the failure.")
-    status: Whole | None = Field(None, ge=100, le=599, description="Only with this HTTP status.")
+    status: Whole | None = Field(default=None, ge=100, le=599, description="Only with this HTTP status.")
 
     @field_validator("match")
     @classmethod
@@ -56,24 +56,40 @@ class Card(Table):
 
     title: str = Field(min_length=1, description="The provider's name as people know it.")
     wire: WireName = Field(description="The protocol that is spoken.")
-    base_url: Address | None = Field(None, description="What the wire's routes are appended to.")
-    base_url_env: Variable | None = Field(None, description="The variable in which users keep the address.")
-    api_key_env: Variable | None = Field(None, description="The variable that holds the key.")
-    key_optional: bool = Field(False, description="Ask without a key when the variable is not set.")
-    auth: Auth = Field("bearer", description="How the key is sent.")
-    headers: dict[str, str] = Field({}, description="Headers that every request carries.")
-    self_hosted: bool = Field(False, description="One's own server: no catalogue, no price.")
-    may_truncate: bool = Field(False, description="The server may cut a conversation and still answer 200.")
-    clamps_output: bool = Field(False, description="The server lowers an output budget that does not fit.")
-    output_field: str = Field("max_tokens", description="The name of the output budget in a request.")
-    stream_usage: bool = Field(True, description="The server knows `stream_options.include_usage`.")
-    probes: list[ProbeName] = Field([], description="Window probes, in order; the first that finds one wins.")
-    catalogue: list[str] = Field([], description="Names in LiteLLM's catalogue under which its models stand.")
-    litellm_prefix: str | None = Field(None, description="What goes before the model's name on the litellm wire.")
-    default_model: str | None = Field(None, description="The model of a chain that is made without a setting.")
-    window_hint: str | None = Field(None, description="How to set the window; {model} and {window} are filled in.")
-    errors: list[CardError] = Field([], description="The provider's own words for failures; the first match wins.")
-    options: dict[str, Any] = Field({}, description="Settings that only this card knows.")
+    base_url: Address | None = Field(default=None, description="What the wire's routes are appended to.")
+    base_url_env: Variable | None = Field(
+        default=None, description="The variable in which users keep the address."
+    )
+    api_key_env: Variable | None = Field(default=None, description="The variable that holds the key.")
+    key_optional: bool = Field(default=False, description="Ask without a key when the variable is not set.")
+    auth: Auth = Field(default="bearer", description="How the key is sent.")
+    headers: dict[str, str] = Field(default={}, description="Headers that every request carries.")
+    self_hosted: bool = Field(default=False, description="One's own server: no catalogue, no price.")
+    may_truncate: bool = Field(
+        default=False, description="The server may cut a conversation and still answer 200."
+    )
+    clamps_output: bool = Field(default=False, description="The server lowers an output budget that does not fit.")
+    output_field: str = Field(default="max_tokens", description="The name of the output budget in a request.")
+    stream_usage: bool = Field(default=True, description="The server knows `stream_options.include_usage`.")
+    probes: list[ProbeName] = Field(
+        default=[], description="Window probes, in order; the first that finds one wins."
+    )
+    catalogue: list[str] = Field(
+        default=[], description="Names in LiteLLM's catalogue under which its models stand."
+    )
+    litellm_prefix: str | None = Field(
+        default=None, description="What goes before the model's name on the litellm wire."
+    )
+    default_model: str | None = Field(
+        default=None, description="The model of a chain that is made without a setting."
+    )
+    window_hint: str | None = Field(
+        default=None, description="How to set the window; {model} and {window} are filled in."
+    )
+    errors: list[CardError] = Field(
+        default=[], description="The provider's own words for failures; the first match wins."
+    )
+    options: dict[str, Any] = Field(default={}, description="Settings that only this card knows.")
 
     @field_validator("window_hint")
     @classmethod

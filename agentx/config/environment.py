@@ -42,7 +42,7 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
     known = {name: value for name, value in ours.items() if meaning(name)}
     names = {name: segments(name) for name in known if known[name]}
 
-    def where(at: Location, key: bool) -> str:
+    def where(at: Location, _key: bool) -> str:
         fits = [name for name, path in names.items() if at[: len(path)] == path or path[: len(at)] == at]
         return max(fits, key=lambda name: len(names[name]), default="environment")
 

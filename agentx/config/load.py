@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from agentx.config.layers import Layer, Merged, merged
 from agentx.config.links import Link, Provider, link_name
 from agentx.config.paths import Paths
 from agentx.config.problems import did_you_mean, problems
-from agentx.config.project import refusals
+from agentx.config.project import Layers, refusals
 from agentx.config.providers import make_provider
-from agentx.config.settings import ChainLink, Settings
+from agentx.config.settings import ChainLink, Settings, Table
 from agentx.config.yamlfile import Document, parse_value, read_document, reason
 from agentx.errors import ConfigError, Problem, UsageError
 
@@ -40,7 +40,8 @@ class Config:
     settings: Settings
     origins: Mapping[tuple[str, ...], str]
     cards: Mapping[str, Card]
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
+    """Keys stand in it: it is never printed."""
     warnings: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     project_file: Path | None = None
@@ -56,7 +57,7 @@ class Config:
             raise UsageError(f"there is no provider `{name}`", hint=did_you_mean(name, self.provider_names()))
         found = make_provider(name, override, self.cards, self.environ, self.where("providers", name))
         if isinstance(found, Problem):
-            raise ConfigError([found])
+            raise ConfigError([found]) if override else UsageError(found.what, hint=found.hint)
         return found
 
     def link(self, entry: str | ChainLink) -> Link:
@@ -165,20 +166,20 @@ def load(paths: Paths, workspace: Path, environ: Mapping[str, str], overrides: S
     found = project_file(workspace, paths.user_file)
     project = read_document(found, shown_name(found, workspace)) if found else None
     environment = read_environment(environ)
-    own = [*([layer_of(user)] if user else []), environment.layer, *map(override_layer, overrides)]
-    allowed, wrong = validated(merged(own))
-    layers = own
+    below = [layer_of(user)] if user else []
+    above = [environment.layer, *map(override_layer, overrides)]
+    whole = merged([*below, *above])
+    settings = validated(whole)
     if project:
         layer = layer_of(project)
-        layers = [*own[: 1 if user else 0], layer, *own[1 if user else 0 :]]
-        said, wrong_there = validated(merged([layer]))
-        wrong += wrong_there
-        if said and allowed:
-            wrong += refusals(said, allowed, layer.where, str(paths.user_file))
-    whole = merged(layers)
-    settings = allowed if layers is own else validated(whole)[0]
-    if wrong or settings is None:
-        raise ConfigError(wrong)
+        said, without = validated(merged([layer])), settings
+        whole = merged([*below, layer, *above])
+        settings = validated(whole)
+        if isinstance(said, Settings) and isinstance(without, Settings) and isinstance(settings, Settings):
+            refused = refusals(Layers(said, settings, without), layer.where, str(paths.user_file))
+            settings = refused or settings
+    if not isinstance(settings, Settings):
+        raise ConfigError(settings)
     return Config(
         settings=settings,
         origins=origins(settings, whole),
@@ -233,31 +234,23 @@ def override_layer(text: str) -> Layer:
     data: Any = parse_value(value, origin)
     for part in reversed(path):
         data = {part: data}
-    return Layer(data, lambda at, key: origin)
+    return Layer(data, lambda _at, _key: origin)
 
 
-def validated(whole: Merged) -> tuple[Settings | None, list[Problem]]:
+def validated(whole: Merged) -> Settings | list[Problem]:
     """The settings in *whole*, or what is wrong with them."""
     try:
-        return Settings.model_validate(whole.data), []
+        return Settings.model_validate(whole.data)
     except ValidationError as error:
-        return None, problems(error, Settings, whole.where)
+        return problems(error, Settings, whole.where)
 
 
 def origins(settings: Settings, whole: Merged) -> dict[tuple[str, ...], str]:
     """Where each value was set; every default is one too."""
     result = {tuple(map(str, at)): place[False] for at, place in whole.places.items()}
-
-    def fill(value: Any, at: tuple[str, ...]) -> None:
-        for key, item in value.items():
-            here = (*at, key)
-            if isinstance(item, dict) and (item or at):
-                fill(item, here)
-            else:
-                result.setdefault(here, DEFAULT)
-
-    fill(
-        settings.model_dump(include={"default_chain", "limits", "compaction", "shell", "timers", "wait", "tools"}),
-        (),
-    )
+    for name in Settings.model_fields:
+        result.setdefault((name,), DEFAULT)
+        value = getattr(settings, name)
+        for inner in type(value).model_fields if isinstance(value, Table) else ():
+            result.setdefault((name, inner), DEFAULT)
     return result

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from agentx.config.settings import MEANT, MODEL
 from agentx.config.yamlfile import Location
 from agentx.errors import Problem
 
@@ -51,12 +52,16 @@ def problem(details: Mapping[str, Any], model: type[BaseModel], where: Where) ->
     at: Location = details["loc"]
     kind: str = details["type"]
     if kind == "extra_forbidden":
-        hint = did_you_mean(str(at[-1]), fields_at(model, at[:-1]))
-        inside = f" in {dotted(at[:-1])}" if len(at) > 1 else ""
-        return Problem(where(at, True), f"unknown key `{at[-1]}`{inside}", hint)
+        *outer, key = at
+        inside = f" in {dotted(outer)}" if outer else ""
+        return Problem(
+            where(at, True), f"unknown key `{key}`{inside}", did_you_mean(str(key), fields_at(model, (*outer,)))
+        )
     if kind == "missing":
-        return Problem(where(at[:-1], False), f"{dotted(at[:-1]) or 'the file'} needs `{at[-1]}`")
-    return Problem(where(at, False), f"{dotted(at)}: {complaint(kind, details)}")
+        *outer, key = at
+        return Problem(where((*outer,), False), f"{dotted(outer) or 'the file'} needs `{key}`")
+    what = complaint(kind, details)
+    return Problem(where(at, False), f"{dotted(at)}: {what}" if at else what)
 
 
 def complaint(kind: str, details: Mapping[str, Any]) -> str:
@@ -66,6 +71,10 @@ def complaint(kind: str, details: Mapping[str, Any]) -> str:
         return str(context["error"])
     if kind == "literal_error":
         return f"expected {context['expected'].replace(chr(39), '`')}, got {shown(value)}"
+    if kind == "string_pattern_mismatch" and context["pattern"] in MEANT:
+        meant = f"expected {MEANT[context['pattern']]}"
+        # Where a variable's name or an address belongs, people put the key itself: it is not repeated.
+        return f"{meant}, got {shown(value)}" if context["pattern"] == MODEL else meant
     if kind == "int_from_float":
         return f"expected a whole number, got {shown(value)}"
     noun = EXPECTED.get(kind.removesuffix("_type").removesuffix("_parsing"))

@@ -7,10 +7,11 @@ Whatever is not listed here is refused, new settings too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentx.config.problems import Where, dotted
-from agentx.config.settings import ChainLink, Settings, Table
+from agentx.config.settings import ChainLink, Settings
 from agentx.config.yamlfile import Location
 from agentx.errors import Problem
 
@@ -19,9 +20,21 @@ NARROWED = frozenset({"limits", "shell", "timers", "wait"})
 LINK = frozenset({"model", "name", "window", "force", "max_tokens", "temperature"})
 
 
-def refusals(project: Settings, allowed: Settings, where: Where, user_file: str) -> list[Problem]:
-    """Everything in *project* that only the user may say; *allowed* is what the user's own layers say."""
-    return [*forbidden(project, where, user_file), *widened(project, allowed, where, user_file)]
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The settings that the project's file holds, those that count, and those that would count without it."""
+
+    project: Settings
+    whole: Settings
+    without: Settings
+
+
+def refusals(layers: Layers, where: Where, user_file: str) -> list[Problem]:
+    """Everything in the project's file that only the user may say.
+
+    A number that the command line or a variable overrides anyway widens nothing and is left alone.
+    """
+    return [*forbidden(layers.project, where, user_file), *widened(layers, where, user_file)]
 
 
 def forbidden(project: Settings, where: Where, user_file: str) -> Iterator[Problem]:
@@ -45,25 +58,21 @@ def not_in_a_link(link: ChainLink) -> Sequence[str]:
     return sorted(link.model_fields_set - LINK)
 
 
-def widened(project: Settings, allowed: Settings, where: Where, user_file: str) -> Iterator[Problem]:
-    for key in sorted(project.model_fields_set & NARROWED):
-        table: Table = getattr(project, key)
-        for name in sorted(table.model_fields_set):
-            mine, most = getattr(table, name), getattr(getattr(allowed, key), name)
+def widened(layers: Layers, where: Where, user_file: str) -> Iterator[Problem]:
+    for key in sorted(layers.project.model_fields_set & NARROWED):
+        for name in sorted(getattr(layers.project, key).model_fields_set):
+            mine, most = getattr(getattr(layers.whole, key), name), getattr(getattr(layers.without, key), name)
             if most is not None and (mine is None or mine > most):
                 at = (key, name)
                 what = (
                     f"a project's file may only lower `{dotted(at)}`: {said(mine)} is more than your {said(most)}"
                 )
                 yield Problem(where(at, False), what, f"raise it in your own file, {user_file}")
-    most = allowed.tools.only
-    if "only" in project.tools.model_fields_set and most is not None:
-        mine = project.tools.only
-        extra = None if mine is None else [name for name in mine if name not in most]
-        if extra is None or extra:
-            names = ", ".join(f"`{name}`" for name in extra) if extra else "all tools"
-            what = f"a project's file may only leave tools out: your own file does not offer {names}"
-            yield Problem(where(("tools", "only"), False), what, f"offer more in your own file, {user_file}")
+    mine, most = layers.whole.tools.only, layers.without.tools.only
+    if most is not None and (mine is None or not set(mine) <= set(most)):
+        names = "all tools" if mine is None else ", ".join(f"`{name}`" for name in mine if name not in most)
+        what = f"a project's file may only leave tools out: your own settings do not offer {names}"
+        yield Problem(where(("tools", "only"), False), what, f"offer more in your own file, {user_file}")
 
 
 def said(value: Any) -> str:

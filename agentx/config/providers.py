@@ -27,12 +27,15 @@ def make_provider(
     own = override.model_dump(exclude_unset=True, exclude={"card"}) if override else {}
     try:
         base_url = own_address(own, card, environ)
-    except ValueError as error:
-        return Problem(card.base_url_env or where, str(error), "write it as `host:port` or as `http://host:port`")
+    except ValueError:
+        what = f"{card.base_url_env} holds no address of a server"
+        return Problem(where, what, "write it as `host:port` or `http://host:port/path`, without a password")
     if base_url is None and card.wire == "openai" and card_name != "local":
         hint = f"say where it is: `providers: {{{name}: {{card: {card_name}, base_url: http://HOST:PORT/v1}}}}`"
         return Problem(where, f"the provider `{name}` has no `base_url`", hint)
-    values = facts(card) | moved(card, base_url) | own | {"base_url": base_url}
+    # Who names a key wants it sent: that the variable is empty is then an error, not a request without a key.
+    named = {"key_optional": False} if own.get("api_key_env") else {}
+    values: dict[str, Any] = facts(card) | moved(card, base_url) | named | own | {"base_url": base_url}
     for key in MERGED:
         values[key] = getattr(card, key) | own.get(key, {})
     for key in ("probes", "catalogue"):
@@ -60,8 +63,8 @@ def own_address(own: Mapping[str, Any], card: Card, environ: Mapping[str, str]) 
     Raises ValueError when the variable holds no address."""
     if url := own.get("base_url"):
         return str(url).rstrip("/")
-    if card.base_url and card.base_url_env and (text := environ.get(card.base_url_env)):
-        return address(text, card.base_url)
+    if card.base_url_env and (text := environ.get(card.base_url_env)):
+        return address(text, card.base_url or "https:")
     return card.base_url and card.base_url.rstrip("/")
 
 

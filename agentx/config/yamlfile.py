@@ -120,7 +120,7 @@ class Build:
         # The C parser is ten times faster (a dozen cards are read at every start), but not always there.
         loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         try:
-            return yaml.compose(text, Loader=loader)
+            return yaml.compose(text, Loader=loader)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- untyped in the stubs
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             what = str(error.problem or error.context)
@@ -152,7 +152,7 @@ class Build:
             return self.table(node, at, inside)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*at, index), inside) for index, item in enumerate(node.value)]
-        return node.value if node.style else plain(node.value)
+        return scalar(node)
 
     def table(self, node: yaml.MappingNode, at: Location, inside: tuple[int, ...]) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -161,19 +161,23 @@ class Build:
             if not isinstance(key_node, yaml.ScalarNode):
                 self.refuse(mark, "a key must be text")
                 continue
-            name = key_node.value if key_node.style else plain(key_node.value)
+            name = scalar(key_node)
             if not isinstance(name, str):
                 self.refuse(mark, "a key must be text", f'put it in quotes: `"{key_node.value}":`')
                 continue
             here = (*at, name)
             if name in result:
-                self.refuse(
-                    mark, f"the key `{name}` stands here a second time; first in line {self.keys[here][0]}"
-                )
+                self.refuse(mark, f"the key `{name}` was already set in line {self.keys[here][0]}")
                 continue
             self.keys[here] = (mark.line + 1, mark.column + 1)
             result[name] = self.value(value_node, here, inside)
         return result
+
+
+def scalar(node: yaml.Node) -> Any:
+    """What a scalar stands for; in quotes or as a block it is text whatever it looks like."""
+    quoted = isinstance(node, yaml.ScalarNode) and node.style
+    return node.value if quoted else plain(node.value)
 
 
 def plain(text: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -22,12 +23,15 @@ from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.config.paths import Paths
 from agentx.context.engine import Context
+from agentx.context.restore import restore, restored_seq
 from agentx.errors import StopRequested
 from agentx.jobs.status import totals
 from agentx.jobs.store import Job, Order
 from agentx.jobs.workspace import changed_since, instructions_of, read_text
 from agentx.journal import Entry, Journal
-from agentx.tools.toolbox import open_toolbox
+from agentx.tools.find import find_ripgrep
+from agentx.tools.tool import Limits as ToolLimits
+from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import Registry, open_registry
 from agentx.wires.make import client, wire_for
 from agentx.wires.messages import Timers, Usage, Wire
@@ -66,13 +70,16 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         idle=settings.timers.idle,
         total=settings.timers.total,
     )
-    toolbox = open_toolbox(
+    toolbox = Toolbox(
         workspace,
         job.output,
         environ=around.environ,
         secrets=_key_values(around),
-        journal=journal,
-        timeout_seconds=settings.shell.timeout_seconds,
+        restore=lambda id_, offset: restore(journal, id_, offset),
+        restored_seq=lambda id_: restored_seq(journal, id_),
+        tell=journal.append,
+        rg=find_ripgrep(around.environ, sys.executable),
+        limits=ToolLimits(timeout=settings.shell.timeout_seconds),
     )
     stack.push_async_callback(toolbox.close)
     context = Context(
@@ -91,7 +98,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     chain = Chain(
         around.links,
         wires=wires.of,
-        health=Health(around.paths.health, environ=around.environ),
+        health=Health(around.paths.health, environ=around.environ, tell=journal.append),
         tell=journal.append,
         now=time.time,
         sleep=_watchful_sleep(journal),
@@ -175,6 +182,10 @@ def price_of(registry: Registry) -> Callable[[Link, Usage], float | None]:
         if link.provider.self_hosted:
             return 0.0
         found = registry.price(link)
-        return None if found is None else found.cost(usage)
+        if found is None:
+            return None
+        fresh = usage.input - usage.cache_read - usage.cache_write
+        cached = usage.cache_read * found.cache_read + usage.cache_write * found.cache_write
+        return round(fresh * found.input + cached + usage.output * found.output, 6)
 
     return price

@@ -17,19 +17,11 @@ from agentx.jobs.store import Job
 GRACE_SECONDS = 10.0
 
 
-class ChildDied(StateError):
-    """The process ended before it could be watched; carries what it said and its exit code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.exit_code = code or 1
-
-
 def detach(job: Job, environ: Mapping[str, str], arguments: tuple[str, ...]) -> int:
     """Run *job* in a new session with *arguments* of `agentx`; the pid, once it can be watched and stopped.
 
-    Waits without a limit for the launch record (the job's owner, written under the job's lock). Raises ChildDied
-    when the process ends first. Ctrl-C while waiting ends the process.
+    Waits without a limit for the launch record (the job's owner, written under the job's lock). Raises StateError
+    with what it said when the process ends first. Ctrl-C while waiting ends the process.
     """
     with job.log.open("ab") as log:
         job.log.chmod(0o600)
@@ -49,7 +41,7 @@ def detach(job: Job, environ: Mapping[str, str], arguments: tuple[str, ...]) -> 
                 return child.pid
             if code is not None:
                 text = job.log.read_text(errors="replace").strip()
-                raise ChildDied(text.removeprefix("error: ") or f"the job's process ended with {code}", code)
+                raise StateError(f"{job.id}: its process ended with {code}: {text or 'it said nothing'}")
             time.sleep(0.02)
     except BaseException:
         if child.poll() is None:

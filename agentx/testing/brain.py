@@ -107,7 +107,9 @@ class NoteReader:
         if task is not None:
             lines[0] += f" ({task[0]}, one after the other, in their order)"
         lines.append("Facts:")
-        lines += [f"- notes/note-{number:02}.txt was read, its code is {codes[number]}" for number in sorted(codes)]
+        lines += [
+            f"- notes/note-{number:02}.txt was read, its code is {codes[number]}" for number in sorted(codes)
+        ]
         lines.append("Next: read the first note that is not listed above; when all are, answer.")
         return "\n".join(lines)
 

@@ -11,10 +11,10 @@ from agentx.testing.counting import Json
 SYSTEM_KEY, PERSONAL_KEY = "ALPHA-7391", "BRAVO-2846"
 QUESTION = "What is the system key and what is my personal key? Answer with both keys only."
 
-WORDS = (
+PROSE = (
     "the harbour crew checked the north gate and wrote down the level of the water before lunch then moved the "
     "small boats to the inner pier because the wind from the west was growing stronger during the afternoon shift"
-).split()
+)
 
 TASK = (
     "Read notes/note-01.txt to notes/note-{last:02}.txt one after the other. "
@@ -43,10 +43,11 @@ def conversation27(note_characters: int = 2_030) -> list[Json]:
 
 def sentences(dice: random.Random, characters: int) -> str:
     """Dull prose of at least *characters* characters, always the same for the same *dice*."""
+    words = PROSE.split()
     made: list[str] = []
     while sum(map(len, made)) < characters:
-        start = dice.randrange(len(WORDS) - 8)
-        made.append(" ".join(WORDS[start : start + dice.randrange(5, 9)]).capitalize() + ". ")
+        start = dice.randrange(len(words) - 8)
+        made.append(" ".join(words[start : start + dice.randrange(5, 9)]).capitalize() + ". ")
     return "".join(made)
 
 

@@ -35,7 +35,6 @@ class Facts:
     trained: int
     modelfile: int | None
     loaded: bool
-    overflow_cuts: bool
     created: int
 
     def knows(self, model: str) -> bool:
@@ -102,7 +101,7 @@ def _ollama(facts: Facts, method: str, path: str, body: Json) -> Answer | None:
         return Answer(200, {"models": [_ollama_card(model) for model in facts.models]})
     if (method, path) == ("GET", "/api/ps"):
         served: Json = {} if facts.claim is None else {"context_length": facts.claim}
-        loaded = facts.models[:1] if facts.loaded else []
+        loaded = facts.models[: int(facts.loaded)]
         return Answer(200, {"models": [_ollama_card(m) | {"size_vram": 0} | served for m in loaded]})
     if (method, path) == ("POST", "/api/show"):
         model = str(body.get("model") or body.get("name") or "")
@@ -142,7 +141,9 @@ def _ollama_show(facts: Facts) -> Json:
     }
     if facts.modelfile is not None:
         body["modelfile"] += f"PARAMETER num_ctx {facts.modelfile}\n"
-        body["parameters"] = f'num_ctx                        {facts.modelfile}\nstop                           "<|im_end|>"'
+        body["parameters"] = (
+            f'num_ctx                        {facts.modelfile}\nstop                           "<|im_end|>"'
+        )
     return body
 
 
@@ -247,6 +248,4 @@ def _vllm(facts: Facts, method: str, path: str, body: Json) -> Answer | None:
     else:
         count = len(_tokens(str(body.get("prompt", "")), pieces=False))
     tokens = list(range(count))
-    return Answer(
-        200, {"count": count, "max_model_len": facts.claim, "tokens": tokens, "token_strs": None}
-    )
+    return Answer(200, {"count": count, "max_model_len": facts.claim, "tokens": tokens, "token_strs": None})

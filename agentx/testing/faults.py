@@ -146,12 +146,12 @@ Fault = Instead | Wrong | Broken
 Schedule = Callable[[int], Fault | None]
 
 
-def healthy(number: int) -> Fault | None:
+def healthy(_number: int) -> Fault | None:
     return None
 
 
 def always(fault: Fault) -> Schedule:
-    return lambda number: fault
+    return lambda _number: fault
 
 
 def first(count: int, fault: Fault) -> Schedule:

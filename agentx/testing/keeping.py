@@ -13,8 +13,8 @@ from typing import Any, Literal
 from agentx.testing.counting import PER_MESSAGE, Json, count_message, count_prompt, tail
 
 Overflow = Literal["refuse", "refuse_total", "drop_oldest", "halve", "cut"]
-"""`refuse`: an error when the prompt does not fit. `refuse_total`: also when prompt and asked output together do
-not. `drop_oldest`: Ollama. `halve`: Ollama with one long message. `cut`: everything before the last tokens goes."""
+"""`refuse`: an error when the prompt does not fit. `refuse_total`: also when prompt and asked output together
+do not. `drop_oldest`: Ollama. `halve`: Ollama with one long message. `cut`: only the last tokens stay."""
 
 KEEP = 4
 """Ollama's `num_keep`."""
@@ -29,9 +29,7 @@ class Kept:
     dropped: int = 0
 
 
-def keep(
-    messages: Sequence[Json], tools: Sequence[Json], window: int, overflow: Overflow
-) -> Kept | None:
+def keep(messages: Sequence[Json], tools: Sequence[Json], window: int, overflow: Overflow) -> Kept | None:
     """What a server with *window* reads of *messages*; None when it refuses them.
 
     Servers that cut read up to the whole window; those that refuse want room for one token of the answer.

@@ -28,16 +28,16 @@ def overflow(facts: Facts, native: bool, prompt: int) -> Answer:
     if facts.face == "vllm":
         least = window + 1
         text = (
-            f"This model's maximum context length is {window} tokens. However, your prompt contains at least {least} "
-            "input tokens, which exceeds this limit even without any output tokens. Please reduce the length of "
-            f"the input prompt. (parameter=input_tokens, value={least})"
+            f"This model's maximum context length is {window} tokens. However, your prompt contains at least "
+            f"{least} input tokens, which exceeds this limit even without any output tokens. Please reduce the "
+            f"length of the input prompt. (parameter=input_tokens, value={least})"
         )
         return Answer(400, _vllm(400, text, "BadRequestError", "input_tokens"))
     if facts.face == "lmstudio":
         text = (
             "The number of tokens to keep from the initial prompt is greater than the context length "
-            f"(n_keep: {prompt} >= n_ctx: {window}). Try to load the model with a larger context length, or provide "
-            "a shorter input."
+            f"(n_keep: {prompt} >= n_ctx: {window}). Try to load the model with a larger context length, or "
+            "provide a shorter input."
         )
         return Answer(400, {"error": text})
     inner: Json = {
@@ -74,8 +74,8 @@ def total_overflow(facts: Facts, native: bool, prompt: int, output: int) -> Answ
 def output_too_large(facts: Facts, field: str, output: int) -> Answer:
     """400 of vLLM: the asked output alone is larger than the window."""
     text = (
-        f"{field}={output} cannot be greater than max_model_len={facts.window}. Please request fewer output tokens. "
-        f"(parameter={field}, value={output})"
+        f"{field}={output} cannot be greater than max_model_len={facts.window}. Please request fewer output "
+        f"tokens. (parameter={field}, value={output})"
     )
     return Answer(400, _vllm(400, text, "BadRequestError", field))
 

@@ -94,7 +94,9 @@ def json_line(body: Json) -> bytes:
 
 
 def _events(told: Told, include_usage: bool) -> list[Piece]:
-    made = [Piece("begin", _delta(told, {"role": "assistant", "content": None if told.face == "llamacpp" else ""}))]
+    made = [
+        Piece("begin", _delta(told, {"role": "assistant", "content": None if told.face == "llamacpp" else ""}))
+    ]
     deltas: list[Json] = [{"reasoning_content": text} for text in _cut(told.said.reasoning)]
     deltas += [{"content": text} for text in _cut(told.said.text or "")]
     for index, call in enumerate(told.said.calls):
@@ -106,7 +108,8 @@ def _events(told: Told, include_usage: bool) -> list[Piece]:
         finish["timings"] = _timings(told, told.prompt)
     made.append(Piece("finish", event(finish)))
     if include_usage and told.prompt is not None:
-        last = _head(told, "chat.completion.chunk") | {"choices": [], "usage": _usage(told, told.prompt)}
+        last = _head(told, "chat.completion.chunk")
+        last["choices"], last["usage"] = list[Json](), _usage(told, told.prompt)
         if told.face == "llamacpp":
             last["timings"] = _timings(told, told.prompt)
         made.append(Piece("last", event(last)))
@@ -171,7 +174,12 @@ def _ollama_end(told: Told) -> Json:
 
 
 def _head(told: Told, kind: str) -> Json:
-    body: Json = {"id": f"chatcmpl-{told.number}", "object": kind, "created": int(told.created), "model": told.model}
+    body: Json = {
+        "id": f"chatcmpl-{told.number}",
+        "object": kind,
+        "created": int(told.created),
+        "model": told.model,
+    }
     prints = {"ollama": "fp_ollama", "llamacpp": "b1-7e4c0a9"}
     if mark := prints.get(told.face):
         body["system_fingerprint"] = mark
@@ -186,7 +194,11 @@ def _delta(told: Told, delta: Json) -> bytes:
 
 def _call(told: Told, index: int, call: Call) -> Json:
     mark = hashlib.sha256(f"{told.number} {index} {call.name} {call.text}".encode()).hexdigest()[:8]
-    shape: Json = {"id": f"call_{mark}", "type": "function", "function": {"name": call.name, "arguments": call.text}}
+    shape: Json = {
+        "id": f"call_{mark}",
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.text},
+    }
     return shape | {"index": index} if told.face == "ollama" else shape
 
 

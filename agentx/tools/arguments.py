@@ -1,4 +1,4 @@
-"""Checks what a model passed against a tool's schema: near-misses of certain meaning are forgiven, nothing else."""
+"""Checks what a model passed against a tool's schema: near-misses of certain meaning are forgiven, no others."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def coerced(wanted: str, value: Any) -> Any:
             return value
         case "boolean", str() if value.strip().lower() in {"true", "false"}:
             return value.strip().lower() == "true"
-        case ("integer" | "number"), bool():
+        case (("integer" | "number"), bool()):
             raise Misfit
-        case ("integer" | "number"), int() | float() | str():
+        case (("integer" | "number"), int() | float() | str()):
             return _number(wanted, value)
         case "string", str():
             return value

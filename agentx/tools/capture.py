@@ -95,13 +95,10 @@ class Capture:
             self._spill(self._head + self._tail + text)
         room = self._head_chars - len(self._head) if not self._tail else 0
         self._head, self._tail = self._head + text[:room], self._tail + text[room:]
-        if len(self._tail) > 2 * self._tail_chars or (self._missing and len(self._tail) > self._tail_chars):
-            self._shorten()
-
-    def _shorten(self) -> None:
         over = len(self._tail) - self._tail_chars
-        self._missing += over
-        self._tail = self._tail[over:]
+        if over > 0:
+            self._missing += over
+            self._tail = self._tail[over:]
 
     def _spill(self, text: str) -> None:
         self._file = self._store.open(self._name)

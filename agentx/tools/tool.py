@@ -62,7 +62,8 @@ class Limits:
 class Spec:
     """How the model sees a tool. `brief` is the description for windows that can hold little.
 
-    `properties` are JSON schemas by argument name, each with a `description` that the brief form leaves out.
+    `properties` are JSON schemas by argument name; the brief form leaves out their descriptions, and the `rare`
+    ones altogether.
     """
 
     name: str
@@ -71,12 +72,13 @@ class Spec:
     effect: Effect
     properties: Mapping[str, Mapping[str, Any]]
     required: Sequence[str]
+    rare: Sequence[str] = ()
 
     def tool(self, *, terse: bool) -> Tool:
         """This tool on the wire."""
         properties: dict[str, Mapping[str, Any]] = dict(self.properties)
         if terse:
-            properties = {name: bare(schema) for name, schema in properties.items()}
+            properties = {name: bare(schema) for name, schema in properties.items() if name not in self.rare}
         parameters = {"type": "object", "properties": properties, "required": list(self.required)}
         return Tool(self.name, self.brief if terse else self.description, parameters)
 

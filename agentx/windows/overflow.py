@@ -1,4 +1,4 @@
-"""Reads a refusal: does it say that the prompt, the output budget or the bytes are too many, and what the limit is?
+"""Reads a refusal: are the prompt, the output budget or the bytes too many, and what is the limit?
 
 The wordings are those of facts/windows section 7. About half of the "maximum context length" errors mean that
 the *output budget* is too big: the cure is a smaller one, not compaction, so the two are told apart here.
@@ -141,11 +141,12 @@ WORDINGS: tuple[Wording, ...] = (
 )
 
 TOO_MANY_BYTES = re.compile(
-    r"request_too_large|(request|payload|body|entity).{0,30}too (large|big)|exceeds the maximum (number of bytes|size)",
+    r"request_too_large|(request|payload|body|entity).{0,30}too (large|big)"
+    r"|exceeds the maximum (number of bytes|size)",
     re.IGNORECASE,
 )
 POOL = re.compile(r"^context size has been exceeded", re.IGNORECASE | re.MULTILINE)
-"""llama.cpp's slots share one pool: this is no proof that *this* prompt is too long, and asking again alone works."""
+"""llama.cpp's slots share one pool: no proof that *this* prompt is too long, and asking again alone works."""
 
 
 def read_overflow(status: int | None, body: str) -> Overflow | None:

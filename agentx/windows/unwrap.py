@@ -16,9 +16,13 @@ DEEPEST = 12
 LONGEST = 65_536
 
 WORDS = frozenset(
-    "error errors message msg detail details code type param reason title description raw metadata data "
-    "error_type error_code innererror cause response".split()
+    (
+        *("error", "errors", "message", "msg", "detail", "details", "description", "title", "reason", "raw"),
+        *("code", "type", "param", "error_type", "error_code", "innererror", "cause"),
+        *("metadata", "data", "response"),
+    )
 )
+"""Names of fields that carry an error's own words."""
 
 
 @dataclass(frozen=True, slots=True)

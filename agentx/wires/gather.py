@@ -61,7 +61,7 @@ class Gathered:
 
     def _choice(self, choice: dict[str, Any]) -> bool:
         self.chose = True
-        piece = choice.get("delta") or choice.get("message") or {}
+        piece: Any = choice.get("delta") or choice.get("message")
         heard = self._piece(cast("dict[str, Any]", piece)) if isinstance(piece, dict) else False
         if reason := _text(choice.get("finish_reason")):
             if reason.lower() in BROKEN:

@@ -14,18 +14,19 @@ class Lines:
 
     def feed(self, data: bytes) -> list[str]:
         """The lines that *data* completes, without their ends."""
-        if b"\n" not in data and b"\r" not in data:
+        after_cr = bool(self._waiting) and self._waiting[-1].endswith(b"\r")
+        if b"\n" not in data and b"\r" not in data and not after_cr:
             self._waiting.append(data)
             return []
         pieces = b"".join((*self._waiting, data)).splitlines(keepends=True)
         # A CR at the very end may be the first half of a CRLF.
-        self._waiting = [] if pieces[-1].endswith(b"\n") else [pieces.pop()]
+        self._waiting = [] if not pieces or pieces[-1].endswith(b"\n") else [pieces.pop()]
         return [_text(piece) for piece in pieces]
 
     def close(self) -> list[str]:
-        """The last line, if it was left without an end."""
+        """What was left without an end."""
         rest, self._waiting = b"".join(self._waiting), []
-        return [_text(rest)] if rest else []
+        return [_text(piece) for piece in rest.splitlines(keepends=True)]
 
 
 def _text(line: bytes) -> str:

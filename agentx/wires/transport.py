@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -40,11 +41,20 @@ class Broken(Exception):
 class Reader(Protocol):
     """Reads the bytes of one answer; knows its protocol and nothing of the network."""
 
-    whole: bool
-    """The reply is complete: what may follow (usage) is welcome and not needed."""
-    ended: bool
-    """Nothing more will come."""
-    streaming: bool
+    @property
+    def whole(self) -> bool:
+        """The reply is complete: what may follow (usage) is welcome and not needed."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more will come."""
+        ...
+
+    @property
+    def streaming(self) -> bool:
+        """The answer is a stream, not one body."""
+        ...
 
     def feed(self, data: bytes) -> bool:
         """True when *data* held content. Raises Broken."""
@@ -158,19 +168,20 @@ def _translated(
 def root_cause(error: BaseException) -> str:
     """What the operating system said, where it said something; else the error's own words."""
     said = str(error)
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, OSError) and cause.errno is not None and cause.strerror:
-            said = cause.strerror
+            # asyncio writes the address where the reason should be.
+            said = os.strerror(cause.errno) if isinstance(cause, ConnectionError) else cause.strerror
     return said or type(error).__name__
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     yield error
     if isinstance(error, BaseExceptionGroup):
         for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _causes(one)
+            yield from causes(one)
     if (cause := error.__cause__ or error.__context__) is not None:
-        yield from _causes(cause)
+        yield from causes(cause)
 
 
 def _failed(
@@ -186,8 +197,8 @@ def _failed(
     return RequestFailed(
         message=call.clean(f"{call.who}: {what}"),
         phase=phase,
-        status=response.status_code if response else None,
-        headers=_headers(call, response) if response else {},
+        status=None if response is None else response.status_code,
+        headers={} if response is None else _headers(call, response),
         body=call.clean(body[:MAX_ERROR_BYTES]),
         timed_out=timed_out,
     )
@@ -195,9 +206,7 @@ def _failed(
 
 def _headers(call: Post, response: httpx.Response) -> dict[str, str]:
     # A session's cookie is nobody's business in a journal.
-    return {
-        name.lower(): call.clean(value) for name, value in response.headers.items() if name != "set-cookie"
-    }
+    return {name.lower(): call.clean(value) for name, value in response.headers.items() if name != "set-cookie"}
 
 
 def _status(response: httpx.Response) -> str:
@@ -227,8 +236,8 @@ def _said(value: Any) -> str | None:
             return value
         case [first, *_]:
             return _said(first)
-        case {"error": dict() | list() | str() as inner}:
-            return _said(inner)
+        case {"error": dict() | list() | str()}:
+            return _said(value["error"])
         case {"message": str() as text} | {"detail": str() as text}:
             return text
         case _:

@@ -25,9 +25,7 @@ def usage_of(reported: dict[str, Any]) -> Usage | None:
         prompt += _count(reported, "cache_read_input_tokens") + _count(reported, "cache_creation_input_tokens")
     if not prompt:
         return None
-    reasoning = _count(
-        _table(reported, "completion_tokens_details", "output_tokens_details"), "reasoning_tokens"
-    )
+    reasoning = _count(_table(reported, "completion_tokens_details", "output_tokens_details"), "reasoning_tokens")
     # xAI and Gemini's compatible route count reasoning beside the completion; their total gives it away.
     if reasoning and _count(reported, "total_tokens") == prompt + output + reasoning:
         output += reasoning

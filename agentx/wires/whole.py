@@ -34,13 +34,14 @@ def whole_reply(gathered: Gathered, request: Request, facts: Facts) -> Reply:
     )
     if not message.tool_calls:
         message = _with_written_call(message, request, facts.sent)
+    finish = _finish(gathered, message, request, facts)
     reply = Reply(
         message=message,
-        finish=_finish(gathered, message, request, facts),
+        finish=finish,
         usage=gathered.usage,
         model=gathered.model or request.model,
         seconds=facts.seconds,
-        said_truncated=gathered.truncated and gathered.finish not in ("length", "window"),
+        said_truncated=gathered.truncated and finish != "window",
         headers=facts.headers,
     )
     check(reply)
@@ -57,15 +58,15 @@ def _finish(gathered: Gathered, message: Message, request: Request, facts: Facts
 
 
 def _reached_window(gathered: Gathered, request: Request, facts: Facts) -> bool:
-    # llama.cpp says `truncated` also when the reply, not the prompt, met the end of the window.
-    if gathered.truncated:
-        return True
     usage = gathered.usage
     if usage is None:
-        return False
+        return gathered.truncated
     if request.num_ctx is not None and usage.input + usage.output >= request.num_ctx:
         return True
-    return facts.clamps_at_window and request.max_tokens is not None and usage.output < request.max_tokens
+    if request.max_tokens is not None and usage.output >= request.max_tokens:
+        return False
+    # llama.cpp says `truncated` also when the reply, not the prompt, met the end of the window.
+    return gathered.truncated or (facts.clamps_at_window and request.max_tokens is not None)
 
 
 def _with_written_call(message: Message, request: Request, sent: bytes) -> Message:

@@ -1,1 +1,1 @@
-"""The steps of compaction, one file each."""
+"""The steps of compaction, one file each, with one interface: `Work` in, `Step` out."""

@@ -38,7 +38,7 @@ SELF_HOSTED = ("ollama", "lmstudio", "llamacpp", "sglang", "vllm", "tgi", "litel
 
 
 def probes_for(link: Link) -> tuple[Probe, ...]:
-    """The probes of *link*, in order of trust: the card's, on one's own server those of all servers, the plain list.
+    """The probes of *link* in order of trust: the card's, at a self-hosted address all servers', the plain list.
 
     A name that is not known is left out: a card of a newer agentx may have it.
     """

@@ -1,4 +1,4 @@
-"""Anthropic: `/v1/models` says `max_input_tokens` (all that fits, shared with the output) and `max_tokens` (output)."""
+"""Anthropic: `/v1/models` says `max_input_tokens` (shared with the output) and `max_tokens` (of the output)."""
 
 from __future__ import annotations
 

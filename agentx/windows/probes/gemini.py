@@ -1,4 +1,4 @@
-"""Gemini: `inputTokenLimit` and `outputTokenLimit` are separate budgets: a long reply takes nothing from the prompt."""
+"""Gemini: `inputTokenLimit` and `outputTokenLimit` are separate budgets: a reply takes nothing from the prompt."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def _same(asked: str, offered: object) -> bool:
     if left == right:
         return True
     left, right = left.partition("@")[0], right.partition("@")[0]
-    return left == right or ("/" in left) != ("/" in right) and left.rpartition("/")[2] == right.rpartition("/")[2]
+    one_is_short = ("/" in left) != ("/" in right)
+    return left == right or (one_is_short and left.rpartition("/")[2] == right.rpartition("/")[2])
 
 
 PROBE = Probe("lmstudio", asks, read)

@@ -1,4 +1,4 @@
-"""Ollama: only `/api/ps` tells what is served now; `/api/show` tells the trained length and the Modelfile's num_ctx.
+"""Ollama: only `/api/ps` says what is served now; `/api/show` has the trained length and the Modelfile's num_ctx.
 
 `<general.architecture>.context_length` is read by exactly that name: `rope.scaling.original_context_length` holds
 the same words and is another number. SGLang and llama.cpp speak parts of this API and are told apart here.
@@ -7,7 +7,7 @@ the same words and is another number. SGLang and llama.cpp speak parts of this A
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import cast
 
 from agentx.config.links import Link
 from agentx.windows.probes.reading import (
@@ -47,12 +47,11 @@ def asks(link: Link) -> tuple[Ask, ...]:
 def trained_length(show: Table | None, numbers: Numbers) -> int | None:
     """The context length of the model's own architecture, from an answer of `/api/show`."""
     info = dig(show, "model_info")
-    architecture = dig(show, "model_info.") if info is None else info.get("general.architecture")
-    if not isinstance(info, dict) or not isinstance(architecture, str):
+    if not isinstance(info, dict):
         return None
-    name = f"{architecture}.context_length"
-    value: Any = info.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
-    return numbers.take(f"POST /api/show {name}", value)
+    table = cast("Table", info)
+    name = f"{table.get('general.architecture')}.context_length"
+    return numbers.take(f"POST /api/show {name}", table.get(name))
 
 
 def is_cloud(show: Table | None, model: str) -> bool:
@@ -83,7 +82,8 @@ def read(link: Link, answers: Answers) -> Reading | None:
         served, detail = trained, "POST /api/show, a cloud model runs at its maximum"
     else:
         served = numbers.take("GET /api/ps context_length", dig(loaded, "context_length"))
-        detail = "GET /api/ps models[].context_length" if served else "POST /api/show"
+        where = "POST /api/show parameters num_ctx" if default else "POST /api/show"
+        detail = "GET /api/ps models[].context_length" if served else where
     if default and trained:
         default = min(default, trained)
     return Reading(

@@ -1,7 +1,7 @@
 """Any OpenAI-style list of models: the field names that servers use for their window, in order of trust.
 
-From a census of some thirty servers (facts: windows, section 2). `max_tokens` is not among them: it is the output's
-limit in some lists and the window in others.
+From a census of some thirty servers (facts: windows, section 2). `max_tokens` is not among them: it is the limit
+of the output in some lists and the window in others.
 """
 
 from __future__ import annotations

@@ -145,10 +145,8 @@ def by_id(entries: list[Table], model: str, *fields: str) -> Table | None:
 
 
 def lists(link: Link) -> Ask:
-    """The OpenAI-style list of models, as the address stands."""
+    """The OpenAI-style list of models. One's own server may be named without the `/v1` that its list needs."""
     base = address(link)
-    return Ask(
-        f"{base}/models"
-        if base.endswith(("/v1", "/api")) or link.provider.self_hosted is False
-        else f"{root(base)}/v1/models"
-    )
+    if link.provider.self_hosted and not base.endswith("/v1"):
+        base = f"{root(base)}/v1"
+    return Ask(f"{base}/models")

@@ -1,4 +1,4 @@
-"""vLLM, and what is built on it: `/v1/models` `max_model_len`; a LoRA adapter's is null and its parent's counts."""
+"""vLLM and what is built on it: `/v1/models` `max_model_len`; a LoRA adapter's is null, its parent's counts."""
 
 from __future__ import annotations
 

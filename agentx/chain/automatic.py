@@ -1,0 +1,111 @@
+"""A chain made from nothing: keys in the environment, then local servers that answer, then the embedded model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import httpx
+
+from agentx.chain.listing import list_models, names_in
+from agentx.config.links import Link, Provider, link_name
+from agentx.errors import NoUsableModel, RequestFailed
+
+if TYPE_CHECKING:  # pydantic is not needed by a library user who brings his own links
+    from agentx.config.load import Config
+
+HOSTED = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq")
+LOCAL = ("ollama", "lmstudio", "llamacpp", "vllm")
+EMBEDDED = "local"
+TIMEOUT_SECONDS = 0.5
+NO_CHAT = re.compile(
+    r"embed|rerank|whisper|\bbge\b|\be5\b|minilm|\bclip\b|\btts\b|stable-diffusion", re.IGNORECASE
+)
+"""Models that cannot hold a conversation, by their names."""
+
+HINT = """\
+three quick ways to have a model:
+  `export ANTHROPIC_API_KEY=...` (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, ...)
+  `ollama serve` and `ollama pull qwen3:14b`
+  `agentx local pull` (a small one of your own, no account needed)"""
+
+
+async def automatic_links(
+    config: Config,
+    client: httpx.AsyncClient,
+    environ: Mapping[str, str],
+    installed_local: Callable[[], bool] | None = None,
+) -> tuple[Link, ...]:
+    """Links for everything that is there, preferred first. Takes half a second at most.
+
+    Raises NoUsableModel, whose hint has the three quickest ways to have one.
+    """
+    links = [link for name in HOSTED if (link := _hosted(config, name, environ)) is not None]
+    found = await asyncio.gather(*(_served(provider, client, environ) for provider in _servers(config)))
+    links += [link for link in found if link is not None]
+    if EMBEDDED in config.cards and installed_local is not None and installed_local():
+        provider = config.provider(EMBEDDED)
+        if provider.default_model:
+            links.append(config.link(link_name(EMBEDDED, provider.default_model)))
+    if not links:
+        raise NoUsableModel(
+            "no model: nothing is configured, no key is set and no local server answers", hint=HINT
+        )
+    return tuple(links)
+
+
+def _hosted(config: Config, name: str, environ: Mapping[str, str]) -> Link | None:
+    if name not in config.cards:
+        return None
+    provider = config.provider(name)
+    variable, model = provider.api_key_env, provider.default_model
+    if variable is None or model is None or not environ.get(variable, "").strip():
+        return None
+    return config.link(link_name(name, model))
+
+
+def _servers(config: Config) -> list[Provider]:
+    """The user's own servers first, then the usual ones; each address once."""
+    own = [name for name in config.settings.providers if name not in LOCAL]
+    providers = [config.provider(name) for name in (*own, *LOCAL) if name in own or name in config.cards]
+    served = [one for one in providers if one.self_hosted and one.base_url is not None]
+    return list({one.base_url: one for one in reversed(served)}.values())[::-1]
+
+
+async def _served(provider: Provider, client: httpx.AsyncClient, environ: Mapping[str, str]) -> Link | None:
+    """A link to the model that *provider* has loaded, else to the first it lists; None when nobody answers."""
+
+    def key() -> str | None:
+        return environ.get(provider.api_key_env) if provider.api_key_env else None
+
+    loaded, listed = await asyncio.gather(
+        _loaded(provider, client),
+        _listed(provider, client, key),
+    )
+    model = next((name for name in (*loaded, *listed) if not NO_CHAT.search(name)), None)
+    if model is None:
+        return None
+    return Link(provider=provider, model=model, name=link_name(provider.name, model))
+
+
+async def _listed(provider: Provider, client: httpx.AsyncClient, key: Callable[[], str | None]) -> tuple[str, ...]:
+    try:
+        found = await list_models(provider, client, key, timeout_seconds=TIMEOUT_SECONDS)
+    except RequestFailed:
+        return ()
+    return found.models if found else ()
+
+
+async def _loaded(provider: Provider, client: httpx.AsyncClient) -> tuple[str, ...]:
+    """What is in memory now, at servers that list more than that."""
+    base = (provider.base_url or "").removesuffix("/v1")
+    route = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}.get(provider.card)
+    if route is None:
+        return ()
+    try:
+        answer = (await client.get(base + route, timeout=TIMEOUT_SECONDS)).json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return ()
+    return names_in(answer, state="loaded" if provider.card == "lmstudio" else None)

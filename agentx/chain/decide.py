@@ -1,0 +1,119 @@
+"""What to do after a failure: pure, from the failure and what was already tried at this link (issue: the table).
+
+Switch before you sleep: nothing here waits longer than half a second; a link that needs longer rests, and the
+next one is asked meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentx.chain.classify import Failure
+from agentx.errors import ErrorClass
+
+Action = Literal["again", "lower", "rebuild", "next"]
+Fate = Literal["ready", "rest", "out", "unfit"]
+"""What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
+
+QUICK: frozenset[ErrorClass] = frozenset({"network", "server", "timeout"})
+BROKEN: frozenset[ErrorClass] = frozenset({"invalid_reply", "empty_reply"})
+TOO_LARGE: frozenset[ErrorClass] = frozenset({"overflow", "truncated", "too_many_bytes", "output_cap"})
+REFUSED: frozenset[ErrorClass] = frozenset({"bad_request", "content_filter"})
+MOST_REBUILDS = 3
+MOST_LOWERINGS = 3
+MOST_BROKEN = 6
+"""Broken replies that one link may give to one request: after that it is unfit for it."""
+QUICK_PAUSE, QUICK_SPREAD = 0.1, 0.4
+SMALLEST_OUTPUT = 64
+UNASKED_OUTPUT = 8_192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempts:
+    """What was tried for one request at one link. `sent` is its size, `max_tokens` its output budget (tokens)."""
+
+    sent: int
+    max_tokens: int | None = None
+    fresh: bool = True
+    """The link did not fail before this request."""
+    quick: int = 0
+    rebuilt: int = 0
+    shrank: bool = True
+    """The last rebuild made the request smaller."""
+    lowered: int = 0
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """`again`: the same request, after `pause` seconds. `lower`: with `max_tokens`. `rebuild`: made anew by the
+    caller, after the window `learn` was learned. `next`: the next link, and this one gets its `fate`."""
+
+    action: Action
+    fate: Fate = "ready"
+    pause: float = 0.0
+    max_tokens: int | None = None
+    learn: int | None = None
+
+
+def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
+    """The next step; *chance* (0 to 1) spreads the pause."""
+    found = failure.error_class
+    if found in QUICK:
+        return _quick(failure, attempts, chance)
+    if found in BROKEN:
+        if attempts.broken % 2 == 0:
+            return Step(action="again")
+        return Step(action="next", fate="unfit" if attempts.broken + 1 >= MOST_BROKEN else "rest")
+    if found in ("overflow", "truncated"):
+        return _rebuild(failure, attempts)
+    if found == "output_cap":
+        return _lower(failure, attempts)
+    if found in ("auth", "not_found"):
+        return Step(action="next", fate="out")
+    if found in REFUSED or found in ("malformed_history", "too_many_bytes"):
+        return Step(action="next", fate="unfit")
+    return Step(action="next", fate="rest")
+
+
+def _quick(failure: Failure, attempts: Attempts, chance: float) -> Step:
+    """One quick repeat for a blip: not for a link that was failing already, nor after a long wait for nothing."""
+    refused = failure.status is not None and failure.status >= 400
+    waited_long = failure.error_class == "timeout" and failure.connected and not refused
+    hopeless = waited_long or failure.retry_at is not None or not failure.may_repeat
+    if attempts.fresh and attempts.quick == 0 and not hopeless:
+        return Step(action="again", pause=QUICK_PAUSE + QUICK_SPREAD * chance)
+    return Step(action="next", fate="rest")
+
+
+def _rebuild(failure: Failure, attempts: Attempts) -> Step:
+    if attempts.rebuilt >= MOST_REBUILDS:
+        return Step(action="next", fate="unfit")
+    if failure.error_class == "truncated":  # whoever found it out has learned the window already
+        if attempts.rebuilt and not attempts.shrank:
+            return Step(action="next", fate="unfit")
+        return Step(action="rebuild")
+    return Step(action="rebuild", learn=proven_limit(failure, attempts))
+
+
+def proven_limit(failure: Failure, attempts: Attempts) -> int | None:
+    """The window that this refusal proves, in tokens: as stated, else three quarters of what was too much.
+
+    Where the stated limit did not make the request smaller, the estimate was wrong: then three quarters of it.
+    """
+    if failure.limit is not None and attempts.shrank:
+        return failure.limit
+    too_much = attempts.sent if failure.limit is not None else failure.actual or attempts.sent
+    return too_much * 3 // 4 or None
+
+
+def _lower(failure: Failure, attempts: Attempts) -> Step:
+    """A smaller output budget; where the prompt alone leaves no room, the window is what is too small."""
+    asked = attempts.max_tokens or UNASKED_OUTPUT
+    wanted = failure.output_cap if failure.output_cap and failure.output_cap < asked else asked // 2
+    if attempts.lowered < MOST_LOWERINGS and wanted >= SMALLEST_OUTPUT:
+        return Step(action="lower", max_tokens=wanted, learn=failure.limit)
+    if failure.limit is not None:
+        return _rebuild(failure, attempts)
+    return Step(action="next", fate="unfit")

@@ -1,0 +1,116 @@
+"""One stay at one link: the request is made for it, sent, and repeated or made smaller as `decide` says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result
+
+from agentx.chain.classify import Failure, classify
+from agentx.chain.decide import BROKEN, Attempts, Step, decide
+from agentx.config.links import Link
+from agentx.errors import RequestFailed
+from agentx.wires.messages import Reply, Request, Timers, Wire
+
+Prepare = Callable[[Link, str], Awaitable[Request]]
+Check = Callable[[Link, Request, Reply], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands."""
+
+    wires: Callable[[Link], Wire]
+    timers: Timers
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
+    learn: Callable[[Link, int, str], object]
+    prepare: Prepare
+    check: Check | None
+    failed: Callable[[Link, Failure], None]
+    prepared: Callable[[Link, str], None]
+
+
+class Visit:
+    """Asks one link until it answers or until it is the next one's turn."""
+
+    def __init__(self, link: Link, reason: str, attempts: Attempts, means: Means) -> None:
+        self.link = link
+        self.reason = reason
+        self.attempts: Attempts = attempts
+        self.request: Request | None = None
+        self.failure: Failure | None = None
+        self._means = means
+        self._too_large: Request | None = None
+
+    async def run(self) -> Reply | Step:
+        """The reply to `request`, or the step that hands over to the next link.
+
+        Raises ContextOverflow when no request for this link can be made, and whatever `sleep` raises.
+        """
+        retrying = AsyncRetrying(sleep=self._means.sleep, retry=retry_if_result(_goes_on), wait=_pause)
+        outcome: Reply | Step = await retrying(self._attempt)
+        return outcome
+
+    async def _attempt(self) -> Reply | Step:
+        means, link = self._means, self.link
+        try:
+            request = self.request or await means.prepare(link, self.reason)
+            means.prepared(link, self.reason)
+            if self._too_large is not None and size(request) >= size(self._too_large):
+                return self._not_smaller()
+            if self.request is None:
+                self.attempts = replace(
+                    self.attempts, sent=request.estimate, max_tokens=request.max_tokens, shrank=True
+                )
+                self.request = request
+            reply = await means.wires(link).ask(request, means.timers)
+            if means.check is not None:
+                await means.check(link, request, reply)
+        except RequestFailed as error:
+            self.failure = classify(error, link.provider, means.now())
+            means.failed(link, self.failure)
+            return self._obey(decide(self.failure, self.attempts, means.random()), self.failure)
+        return reply
+
+    def _not_smaller(self) -> Step:
+        """What was made anew is as large as what was refused: it is not sent."""
+        assert self.failure is not None
+        self.attempts = replace(self.attempts, shrank=False)
+        return self._obey(decide(self.failure, self.attempts, self._means.random()), self.failure)
+
+    def _obey(self, step: Step, failure: Failure) -> Step:
+        """Get ready for *step*."""
+        attempts = self.attempts
+        if step.learn is not None:
+            self._means.learn(self.link, step.learn, f"refused: {failure.message}")
+        if step.action == "rebuild":
+            self._too_large, self.request = self.request or self._too_large, None
+            self.reason = f"a smaller request: {failure.error_class}"
+            self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
+        elif step.action == "lower" and self.request is not None:
+            self.request = replace(self.request, max_tokens=step.max_tokens)
+            self.attempts = replace(attempts, lowered=attempts.lowered + 1, max_tokens=step.max_tokens)
+        elif failure.error_class in BROKEN:
+            self.attempts = replace(attempts, broken=attempts.broken + 1)
+        elif step.action == "again":
+            self.attempts = replace(attempts, quick=attempts.quick + 1)
+        return step
+
+
+def size(request: Request) -> int:
+    """How large a request is, to compare two of them: its estimate in tokens, or its characters without one."""
+    if request.estimate:
+        return request.estimate
+    return sum(len(m.text) + sum(len(call.arguments) for call in m.tool_calls) for m in request.messages)
+
+
+def _goes_on(outcome: Reply | Step) -> bool:
+    return isinstance(outcome, Step) and outcome.action != "next"
+
+
+def _pause(state: RetryCallState) -> float:
+    outcome = None if state.outcome is None else state.outcome.result()
+    return outcome.pause if isinstance(outcome, Step) else 0.0

@@ -1,0 +1,292 @@
+"""The best reply that any link gives: preferred links first, resting ones skipped, and waiting when all rest.
+
+It knows nothing of journals and windows: it is given a function that prepares the request for the very link that
+is about to be asked, so it serves an agent as well as a library user. At most one request is in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as chance
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from agentx.chain import verdict
+from agentx.chain.classify import Failure
+from agentx.chain.decide import BROKEN, REFUSED, Attempts, Step
+from agentx.chain.health import Health, Rest
+from agentx.chain.visit import Check, Means, Prepare, Visit
+from agentx.config.links import Link
+from agentx.errors import ContextOverflow, NoUsableModel
+from agentx.events import Event, LinkFailed, LinkSwitched, Waiting, utc
+from agentx.wires.messages import Reply, Request, Timers, Wire
+
+LOOK_UP_SECONDS = 30.0
+"""A wait looks at the clock this often: machines sleep, clocks jump, other jobs find that a link is well."""
+OFFLINE_FIRST, OFFLINE_LONGEST = 5.0, 60.0
+JITTER, MOST_JITTER = 0.1, 30.0
+MOST_REFUSALS = 2
+MAX_WAIT_SECONDS = 8 * 3600.0
+PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole and checked reply, the request it answers, and who gave it."""
+
+    link: Link
+    request: Request
+    reply: Reply
+
+
+@dataclass(slots=True)
+class Walk:
+    """What is known while one request looks for its answer; links are named by their `name`."""
+
+    prepare: Prepare
+    check: Check | None
+    ended: dict[str, verdict.Ended] = field(default_factory=dict[str, verdict.Ended])
+    unfit: set[str] = field(default_factory=set[str])
+    """They are not asked again for this request."""
+    unreached: set[str] = field(default_factory=set[str])
+    broken: dict[str, int] = field(default_factory=dict[str, int])
+    refusals: int = 0
+    last: verdict.Ended | None = None
+    since: float | None = None
+    """When it was first seen that this request is in trouble (epoch seconds)."""
+    offline_rounds: int = 0
+
+
+class Chain:
+    """Links in order of preference, asked one after the other until one answers."""
+
+    def __init__(
+        self,
+        links: Sequence[Link],
+        *,
+        wires: Callable[[Link], Wire],
+        health: Health | None = None,
+        tell: Callable[[Event], object] | None = None,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Callable[[], float] = chance.random,
+        timers: Timers | None = None,
+        max_wait_seconds: float = MAX_WAIT_SECONDS,
+        patience_seconds: float = PATIENCE_SECONDS,
+        learn: Callable[[Link, int, str], object] | None = None,
+    ) -> None:
+        """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
+        never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves.
+
+        Raises NoUsableModel when there are no links.
+        """
+        if not links:
+            raise NoUsableModel("the chain has no links", hint="name a model, e.g. `--chain ollama/qwen3:14b`")
+        self.links = tuple(links)
+        self.health = health or Health(None, environ={}, now=now)
+        self._wires = wires
+        self._tell = tell or _nothing
+        self._now = now
+        self._sleep = sleep
+        self._random = random
+        self._timers = timers or Timers()
+        self._max_wait = max_wait_seconds
+        self._patience = min(patience_seconds, max_wait_seconds)
+        self._learn = learn or _nothing
+        self._started = now()
+        self._current: Link | None = None
+        self._answered = False
+        self._too_small: set[str] = set()
+
+    def likely(self) -> Link:
+        """The link that will be asked next, as far as one can tell now."""
+        rests = [(link, self.health.resting(link)) for link in self.links]
+        return min(rests, key=lambda pair: pair[1].until if pair[1] else 0.0)[0]
+
+    async def ask(self, prepare: Prepare, *, check: Check | None = None) -> Answer:
+        """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
+        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none.
+
+        Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
+        """
+        walk = Walk(prepare, check)
+        while True:
+            link = self._ready(walk)
+            if link is None:
+                await self._wait(walk)
+            elif (answer := await self._visit(link, walk)) is not None:
+                return answer
+
+    def _ready(self, walk: Walk) -> Link | None:
+        """The first link that may be asked; else one that an earlier process put out, once: it may be mended."""
+        rests = [(link, self.health.resting(link)) for link in self.links if link.name not in walk.unfit]
+        for link, rest in rests:
+            if rest is None:
+                return link
+        for link, rest in rests:
+            if rest is not None and rest.out and rest.since < self._started and link.name not in walk.ended:
+                return link
+        return None
+
+    async def _visit(self, link: Link, walk: Walk) -> Answer | None:
+        """The answer of *link*; None when the next one should be asked."""
+        again = walk.ended.get(link.name)
+        if again is not None and walk.since is not None:
+            self._check_time(walk, walk.since, self._now(), again.error_class)
+        fresh = again is None and self.health.failures(link) == 0
+        attempts = Attempts(sent=0, fresh=fresh, broken=walk.broken.get(link.name, 0))
+        visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
+        if link.name not in self._too_small:
+            self._switch(link, visit.reason)
+        try:
+            outcome = await visit.run()
+        except ContextOverflow as error:
+            self._too_small.add(link.name)
+            walk.unfit.add(link.name)
+            self._note(walk, verdict.of_overflow(link, error))
+            return None
+        if isinstance(outcome, Step):
+            self._leave(visit, outcome, walk)
+            return None
+        assert visit.request is not None
+        self._served(link, walk)
+        return Answer(link, visit.request, outcome)
+
+    def _means(self, walk: Walk) -> Means:
+        return Means(
+            wires=self._wires,
+            timers=self._timers,
+            now=self._now,
+            sleep=self._sleep,
+            random=self._random,
+            learn=self._learn,
+            prepare=walk.prepare,
+            check=walk.check,
+            failed=lambda link, failure: self._failed(link, failure, walk),
+            prepared=self._switch,
+        )
+
+    def _switch(self, link: Link, reason: str) -> None:
+        """Say, once, that another link is asked than before."""
+        self._too_small.discard(link.name)
+        before, self._current = self._current, link
+        if before is not None and before.name != link.name:
+            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason))
+
+    def _failed(self, link: Link, failure: Failure, walk: Walk) -> None:
+        self._tell(_event(link, failure))
+        (walk.unreached.discard if failure.connected else walk.unreached.add)(link.name)
+        self._note(walk, verdict.of_failure(link, failure))
+
+    def _note(self, walk: Walk, ended: verdict.Ended) -> None:
+        walk.ended[ended.link] = walk.last = ended
+        if walk.since is None:
+            walk.since = self._now()
+
+    def _leave(self, visit: Visit, step: Step, walk: Walk) -> None:
+        """Give the link its fate. Raises ChainExhausted when it is the request itself that is refused."""
+        failure, link = visit.failure, visit.link
+        assert failure is not None
+        walk.broken[link.name] = visit.attempts.broken
+        if step.fate == "out":
+            self.health.out(link, failure.error_class, failure.message)
+        elif step.fate == "rest" or failure.error_class in BROKEN:
+            self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
+        if step.fate == "unfit":
+            walk.unfit.add(link.name)
+        if failure.error_class in REFUSED:
+            walk.refusals += 1
+            if walk.refusals >= MOST_REFUSALS:
+                raise verdict.refused(self._endings(walk))
+
+    def _served(self, link: Link, walk: Walk) -> None:
+        """*link* is well. What others refused and it did not was their own trouble: they rest."""
+        self.health.succeeded(link)
+        self._answered = True
+        for other in self.links:
+            ended = walk.ended.get(other.name)
+            if other.name in walk.unfit and ended and ended.error_class in (*REFUSED, "malformed_history"):
+                self.health.rest(other, None, ended.error_class, ended.message)
+
+    def _reason(self, link: Link, walk: Walk) -> str:
+        """Why *link* is the one to be asked."""
+        if walk.last is not None:
+            same = walk.last.link == link.name
+            return "asked again after a rest" if same else f"{walk.last.link}: {walk.last.error_class}"
+        for other in self.links[: self.links.index(link)]:
+            if (rest := self.health.resting(other)) is not None:
+                return f"{other.name}: {rest.error_class}"
+        returns = self._current is not None and self._current.name != link.name
+        return "its rest is over" if returns else "first of the chain"
+
+    async def _wait(self, walk: Walk) -> None:
+        """Sleep until a link may be asked again. Raises what ends the request when no waiting helps."""
+        rests = [(link, rest) for link in self.links if (rest := self._coming_back(link, walk)) is not None]
+        if not rests:
+            raise verdict.nothing_left(self._endings(walk), answered=self._answered)
+        now = self._now()
+        if walk.since is None:
+            walk.since = now
+        offline = not walk.unfit and all(link.name in walk.unreached for link, _ in rests)
+        first, rest = min(rests, key=lambda pair: pair[1].until)
+        until, found = rest.until, rest.error_class
+        reason = f"every link rests; {first.name} is back first ({found}: {rest.message})"
+        if offline:
+            until, found = (
+                now + min(OFFLINE_LONGEST, OFFLINE_FIRST * 2.0 ** min(walk.offline_rounds, 10)),
+                "offline",
+            )
+            reason = f"offline: no link can be reached ({rest.message})"
+        self._check_time(walk, walk.since, until, found)
+        until += self._random() * min(JITTER * (until - now), MOST_JITTER)
+        self._tell(Waiting(until=utc(until), reason=reason))
+        while (left := until - self._now()) > 0:
+            await self._sleep(min(LOOK_UP_SECONDS, left))
+            if not offline and self._ready(walk) is not None:
+                return
+        if offline:  # no link is to blame: nothing is charged to them
+            walk.offline_rounds += 1
+            for link, _ in rests:
+                self.health.forget(link)
+
+    def _coming_back(self, link: Link, walk: Walk) -> Rest | None:
+        rest = None if link.name in walk.unfit else self.health.resting(link)
+        return None if rest is None or rest.out else rest
+
+    def _check_time(self, walk: Walk, since: float, until: float, error_class: str) -> None:
+        """Raises what ends the request when *until* is later than a request in trouble *since* then may take."""
+        nobody = error_class == "offline" and not self._answered
+        allowed = self._patience if nobody else self._max_wait
+        if until <= since + allowed:
+            return
+        endings = self._endings(walk)
+        if nobody:
+            raise verdict.nobody_there(endings)
+        raise verdict.waited_enough(endings, wanted=utc(until), allowed_seconds=allowed)
+
+    def _endings(self, walk: Walk) -> list[verdict.Ended]:
+        """How it stands with each link, in order: what it said to this request, else why it rests."""
+        endings: list[verdict.Ended] = []
+        for link in self.links:
+            if link.name in walk.ended:
+                endings.append(walk.ended[link.name])
+            elif (rest := self.health.resting(link)) is not None:
+                endings.append(verdict.of_rest(link, rest))
+        return endings
+
+
+def _nothing(*_: object) -> None:
+    """For a caller who does not listen."""
+
+
+def _event(link: Link, failure: Failure) -> LinkFailed:
+    return LinkFailed(
+        link=link.name,
+        class_=failure.error_class,
+        status=failure.status,
+        message=failure.message,
+        retry_at=None if failure.retry_at is None else utc(failure.retry_at),
+        limit=failure.limit,
+        actual=failure.actual,
+    )

@@ -1,0 +1,188 @@
+"""One compaction: the tiers of the policy in order until the view is small enough, and a record of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentx.context.breaker import INEFFECTIVE, Breaker
+from agentx.context.checkpoint import Checkpoint
+from agentx.context.choose import Candidate
+from agentx.context.policies import Policy, Room
+from agentx.context.state import State
+from agentx.context.summarise import Summariser
+from agentx.context.tiers.all import TIERS, Numbered
+from agentx.context.tiers.work import Step, Work
+from agentx.context.view import project
+from agentx.errors import ContextOverflow
+from agentx.events import BreakerChanged, Compacted, utc
+from agentx.journal import Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be compacted, for whom and why. `must_fit`: nothing that is there can be sent."""
+
+    base: Candidate
+    link: str
+    threshold: int
+    room: Room
+    factor: float
+    memory: str
+    cause: str
+    active: Summariser | None
+    cheap: Summariser | None
+    must_fit: bool = False
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`generation` is the new checkpoint's, None when there is none. Sizes are tokens."""
+
+    generation: int | None
+    before: int
+    after: int
+    tiers: tuple[Mapping[str, Any], ...]
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Run:
+    work: Work
+    tiers: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    changed: bool = False
+    overflow: ContextOverflow | None = None
+
+
+class Compaction:
+    """Runs compactions over one journal and keeps its breaker."""
+
+    def __init__(self, journal: Journal, state: State, policy: Policy, now: Callable[[], float]) -> None:
+        self.journal = journal
+        self.state = state
+        self.policy = policy
+        self.now = now
+
+    async def run(self, wish: Wish) -> Outcome | None:
+        """What came of it; None when the breaker allows no attempt. Raises ContextOverflow when it must fit and
+        cannot."""
+        if (pending := self.state.pending) is not None:  # no provider has judged the last one: its estimates do
+            self.state.pending = None
+            self.judge(pending.after <= pending.before * (1 - self.policy.gain))
+        opened = self._open(summary=False)
+        if opened and not (wish.must_fit or wish.forced):
+            return None
+        draft = replace(wish.base.checkpoint or Checkpoint(), memory=wish.memory)
+        work = Work(
+            transcript=self.state.transcript,
+            draft=draft,
+            room=wish.room,
+            policy=self.policy,
+            active=wish.active,
+            cheap=wish.cheap,
+        )
+        run = _Run(work)
+        for name in self.policy.tiers:
+            size = run.work.size()
+            if size <= wish.room.target and (run.changed or not wish.forced):
+                break
+            if opened and not wish.forced and name != "prune":
+                continue  # a view that does not fit goes straight to the last tier, breaker or not
+            if wish.forced and name == "prune" and size <= wish.room.usable:
+                continue  # who asks for a compaction does not ask for the last resort
+            await self._tier(run, name, TIERS[name], size, wish.factor)
+        return self._recorded(wish, run)
+
+    def judge(self, helped: bool) -> None:
+        """Tell the breaker whether the last compaction helped."""
+        breaker = self.state.breaker
+        if helped:
+            self._keep(breaker.succeeded(INEFFECTIVE), INEFFECTIVE)
+        else:
+            self._keep(breaker.failed(INEFFECTIVE, self.now(), self._tokens()), INEFFECTIVE)
+
+    async def _tier(self, run: _Run, name: str, tier: Numbered, size: int, factor: float) -> None:
+        opened = self._open(summary=True) if tier.asks else None
+        if opened:
+            step = Step(None, f"the breaker is open: {opened}")
+        else:
+            try:
+                step = await tier.run(run.work)
+            except ContextOverflow as error:
+                run.overflow = error
+                step = Step(None, error.message)
+        after = size
+        if step.draft is not None:
+            run.changed = True
+            run.work = run.work.with_draft(step.draft)
+            after = run.work.size()
+        told = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
+        run.tiers.append(told | {"before": round(size * factor), "after": round(after * factor)})
+        breaker = self.state.breaker
+        if step.cause is not None:
+            self._keep(breaker.failed(step.cause, self.now(), self._tokens()), step.cause)
+        elif step.draft is not None and tier.asks:
+            for cause in breaker.summary_causes:
+                self._keep(self.state.breaker.succeeded(cause), cause)
+
+    def _recorded(self, wish: Wish, run: _Run) -> Outcome:
+        """The new checkpoint in the journal, if there is one that is smaller than what it came from."""
+        size = run.work.size()
+        before, after = round(wish.base.plain * wish.factor), round(size * wish.factor)
+        smaller = run.changed and size < wish.base.plain
+        payload: dict[str, Any] = {"link": wish.link, "measured": wish.base.counted}
+        if smaller:
+            checkpoint = replace(
+                run.work.draft,
+                at=self.state.transcript.last,
+                tokens=project(self.state.transcript, run.work.draft).tokens,
+                threshold=wish.threshold,
+            )
+            payload["checkpoint"] = checkpoint.to_json()
+        entry = self.journal.append(
+            Compacted(
+                cause=wish.cause,
+                policy=self.policy.name,
+                tiers=run.tiers,
+                before=before,
+                after=after if smaller else before,
+                effective=smaller and after <= before * (1 - self.policy.gain),
+            ),
+            payload,
+        )
+        self.state.read(self.journal)
+        if not smaller:
+            self.judge(False)
+            if wish.must_fit:
+                raise run.overflow or ContextOverflow(
+                    f"the conversation cannot be made to fit {wish.room.usable:,} tokens"
+                )
+        reasons = [str(tier["why"]) for tier in run.tiers if tier["why"]]
+        why = "" if smaller else "; ".join(reasons) or "there is nothing to leave out"
+        return Outcome(
+            generation=entry.seq if smaller else None,
+            before=before,
+            after=after if smaller else before,
+            tiers=tuple(run.tiers),
+            why=why,
+        )
+
+    def _open(self, *, summary: bool) -> str | None:
+        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary)
+
+    def _tokens(self) -> int:
+        return self.state.transcript.tokens_after(0)
+
+    def _keep(self, breaker: Breaker, cause: str) -> None:
+        if breaker == self.state.breaker:
+            return
+        now, tokens = self.now(), self._tokens()
+        state = breaker.state(cause, now, tokens)
+        until = breaker.until(cause)
+        self.journal.append(
+            BreakerChanged(state=state, cause=cause, until=None if until is None else utc(until)),
+            {"breaker": breaker.to_json()},
+        )
+        self.state.read(self.journal)

@@ -1,0 +1,294 @@
+"""The context of a job: gives each link the view that fits it, compacts when needed, and learns from the replies.
+
+All that it knows comes from the journal, and all that it decides goes there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentx.config.links import Link
+from agentx.context.budget import Budget
+from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy
+from agentx.context.compact import Compaction, Outcome, Wish
+from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
+from agentx.context.memory import memory_text
+from agentx.context.policies import Policy, ceiling, policy_named, room_for
+from agentx.context.state import State
+from agentx.context.summarise import Ask, Summariser
+from agentx.context.tokenizer import count_tokens
+from agentx.context.truncation import Earlier, Suspicion, Truncation, learned_window, suspicion, verdict
+from agentx.context.view import View, project
+from agentx.errors import ContextOverflow
+from agentx.journal import Journal
+from agentx.wires.messages import Message, Reply, Request, Tool, Usage
+
+__all__ = ["Ask", "Context", "Truncation", "View"]
+
+Count = Callable[[Request], Awaitable[int | None]]
+IN_ONE_GO = 0.6
+"""Of a window: what its model can be given to summarise at once."""
+THINKING = 4_096
+MOST_CONFIRMED = 2
+"""A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
+MUST_SHARE = 0.4
+"""Of the threshold: the most that the user's words, and the newest exchange, may claim before they are trimmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a view is for. `fixed` is the plain estimate of system prompt and tools, `factor` what plain estimates
+    are multiplied with on this link."""
+
+    link: Link
+    budget: Budget
+    system: str
+    tools: tuple[Tool, ...]
+    fixed: int
+    factor: float
+
+
+class Context:
+    """Views of one journal. `policy` is a policy or its name; `counter` a real tokenizer for one text."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        policy: Policy | str,
+        now: Callable[[], float],
+        read_file: Callable[[str], str | None],
+        background: Callable[[], str],
+        output: Path,
+        counter: Callable[[str], int | None] = count_tokens,
+        cheap: Ask | None = None,
+        cheap_window: int = 0,
+    ) -> None:
+        self.journal = journal
+        self.policy = policy_named(policy) if isinstance(policy, str) else policy
+        self.now = now
+        self.read_file = read_file
+        self.background = background
+        self.output = output
+        self.counter = counter
+        self.cheap = cheap
+        self.cheap_window = cheap_window
+        self.state = State()
+
+    async def view(
+        self,
+        link: Link,
+        budget: Budget,
+        *,
+        system: str,
+        tools: Sequence[Tool],
+        ask: Ask | None,
+        count: Count | None = None,
+    ) -> View:
+        """What *link* is to be sent, within *budget*. Compacts first when nothing that is there fits.
+
+        *ask* is the model of *link* (None: it may not be asked), *count* its server's own counter. Raises
+        ContextOverflow when not even the last tier can make it fit, and StateError.
+        """
+        self._read()
+        frame = self._frame(link, budget, system, tools)
+        found = candidates(self.state, link.identity, frame.fixed)
+        allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
+        best = least_lossy(allowed, self._ceiling(frame)) or await self._confirmed(found, frame, count)
+        if best is not None:
+            view = self._view(best, frame)
+            if view.measured <= budget.usable:
+                return view
+        must_fit = least_lossy(found, budget.usable) is None or best is not None
+        outcome = await self._compact(frame, ask, "overflow" if must_fit else "threshold", must_fit=must_fit)
+        return self._view(self._what_there_is(frame, outcome), frame)
+
+    async def compact_now(
+        self, link: Link, budget: Budget, *, system: str, tools: Sequence[Tool], ask: Ask | None
+    ) -> Outcome:
+        """Compact although nothing asks for it. The outcome says what was done, or why nothing."""
+        self._read()
+        frame = self._frame(link, budget, system, tools)
+        outcome = await self._compact(frame, ask, "manual", forced=True)
+        assert outcome is not None  # only the breaker stops an attempt, and a forced one runs past it
+        return outcome
+
+    def replied(self, link: Link, view: View, usage: Usage | None) -> None:
+        """A reply to *view* was appended to the journal, with the view in its payload: learn from its counts, and
+        judge the last compaction by them.
+
+        All of that stands in the journal; the arguments only say for which reply it is done.
+        """
+        self.state.judged = None
+        self.state.read(self.journal)
+        judged = self.state.judged
+        if judged is None or usage is None or judged.link != link.identity:
+            return
+        after = usage.input if judged.measured else judged.after
+        self._compaction().judge(after <= judged.before * (1 - self.policy.gain))
+
+    def suspicious(self, link: Link, view: View, reply: Reply) -> bool:
+        """Whether it is worth to ask a real counter how large *view* is; costs nothing."""
+        return reply.usage is not None and self._suspicion(link, view, reply) is not None
+
+    def truncated(self, link: Link, view: View, reply: Reply, *, counted: int | None = None) -> Truncation | None:
+        """What was cut in silence when *link* read *view*; None when it read all of it.
+
+        To be asked before the reply is committed. *counted* is the size of the view by the server's own counter;
+        without it a local tokenizer counts when something is suspicious.
+        """
+        usage = reply.usage
+        why = self._suspicion(link, view, reply)
+        if why is None or usage is None:
+            return None
+        earlier = self.state.samples.get((link.identity, view.generation))
+        reported, plain = usage.input, view.estimate
+        if why == "slow_growth" and earlier is not None:
+            newer = [item.message for item in self.state.transcript.between(earlier.last, view.last)]
+            reported, plain, counted = reported - earlier.input, estimate(newer), self.counter(rendered(newer))
+        elif why not in ("said", "growth") and counted is None:
+            counted = self._counted(link, view)
+        if not verdict(why, reported=reported, estimate=plain, counted=counted):
+            return None
+        return self._truncation(link, view, usage.input, why)
+
+    def _suspicion(self, link: Link, view: View, reply: Reply) -> Suspicion | None:
+        if reply.usage is None:
+            return "said" if reply.said_truncated else None
+        sample = self.state.samples.get((link.identity, view.generation))
+        earlier = None if sample is None else Earlier(sample.input, sample.estimate)
+        return suspicion(reply.usage.input, view.estimate, earlier, said=reply.said_truncated)
+
+    def _counted(self, link: Link, view: View) -> int | None:
+        """The tokens of *view* by a real tokenizer. Tools count only on links that have called one: templates
+        without support for tools leave them out in silence."""
+        counted = self.counter(rendered(view.messages))
+        if counted is None or link.identity not in self.state.calling:
+            return counted
+        system = sum(message_tokens(message) for message in view.messages if message.role == "system")
+        return counted + max(0, view.fixed - system)
+
+    def _truncation(self, link: Link, view: View, reported: int, why: Suspicion) -> Truncation:
+        ratio = self.state.calibration(link.identity).ratio or 1.0
+        sizes = [round(message_tokens(m) * ratio) for m in view.messages if m.role != "system"]
+        sent = max(reported, round(view.estimate * ratio))
+        learned = learned_window(reported, min(view.window, sent), sizes)
+        return Truncation(reported=reported, estimate=view.estimate, learned=learned, why=why)
+
+    def _read(self) -> None:
+        self.state.read(self.journal)
+        self.state.judged = None  # replies of an earlier process were judged there
+
+    def _frame(self, link: Link, budget: Budget, system: str, tools: Sequence[Tool]) -> Frame:
+        fixed = message_tokens(Message(role="system", text=system)) + tools_tokens(tools)
+        return Frame(link, budget, system, tuple(tools), fixed, self.state.calibration(link.identity).factor)
+
+    def _must(self, frame: Frame) -> int:
+        """The plain estimate of the user's words and the newest exchange, each only as far as it may claim."""
+        transcript = self.state.transcript
+        most = int(MUST_SHARE * frame.budget.threshold / frame.factor)
+        newest = transcript.tokens_after(transcript.tail(0, 0))
+        return min(most, sum(item.tokens for item in transcript.said)) + min(most, newest)
+
+    def _ceiling(self, frame: Frame) -> int:
+        return ceiling(frame.budget, frame.fixed + self._must(frame), frame.factor)
+
+    def _view(self, candidate: Candidate, frame: Frame) -> View:
+        shown = project(self.state.transcript, candidate.checkpoint, frame.system, link=frame.link.name)
+        plain = frame.fixed + shown.tokens
+        # Merged and repaired messages make a difference of some tokens to the sum of all items.
+        measured = candidate.measured + max(0, round((plain - candidate.plain) * frame.factor))
+        return View(
+            messages=shown.messages,
+            estimate=plain,
+            measured=measured,
+            generation=candidate.generation,
+            last=self.state.transcript.last,
+            fixed=frame.fixed,
+            link=frame.link.identity,
+            window=frame.budget.window,
+            fits=measured <= self._ceiling(frame),
+        )
+
+    async def _confirmed(self, found: Sequence[Candidate], frame: Frame, count: Count | None) -> Candidate | None:
+        """The view in use, when only an estimate says that it is too large and a real counter says otherwise."""
+        used = next((c for c in found if c.generation == self.state.generation), found[0])
+        if used.counted or used.plain > frame.budget.usable * MOST_CONFIRMED:
+            return None
+        shown = project(self.state.transcript, used.checkpoint, frame.system, link=frame.link.name)
+        plain, most = frame.fixed + shown.tokens, self._ceiling(frame)
+        counted = None
+        if count is not None:
+            request = Request(
+                model=frame.link.model, messages=shown.messages, tools=frame.tools, purpose="probe", estimate=plain
+            )
+            counted = await count(request)
+        if counted is not None:
+            self.state.calibrations.setdefault(frame.link.identity, Calibration().after(counted, plain))
+        elif plain <= most:
+            local = await asyncio.to_thread(self.counter, rendered(shown.messages, frame.tools))
+            counted = None if local is None else max(local, plain)
+        return replace(used, measured=counted) if counted is not None and counted <= most else None
+
+    async def _compact(
+        self, frame: Frame, ask: Ask | None, cause: str, *, must_fit: bool = False, forced: bool = False
+    ) -> Outcome | None:
+        link, budget = frame.link, frame.budget
+        factor = self.state.calibration(link.identity).factor
+        frame = replace(frame, factor=factor)
+        found = candidates(self.state, link.identity, frame.fixed)
+        in_one_go = int(budget.window * IN_ONE_GO)
+        too_large = [candidate for candidate in found if candidate.measured > self._ceiling(frame)]
+        base = base_for(too_large or found, used=self.state.generation, in_one_go=in_one_go)
+        factor = max(factor, base.factor)
+        room = room_for(self.policy, budget, fixed=frame.fixed, must=self._must(frame), factor=factor)
+        memory = memory_text(
+            self.state.ledger, room.memory, read_file=self.read_file, background=self.background()
+        )
+        thinking = THINKING if link.identity in self.state.thinking else 0
+        wish = Wish(
+            base=base,
+            link=link.identity,
+            threshold=budget.threshold,
+            room=room,
+            factor=factor,
+            memory=memory,
+            cause=cause,
+            active=self._summariser(ask, budget.window, factor, thinking),
+            cheap=self._summariser(self.cheap, self.cheap_window, 1.0, 0),
+            must_fit=must_fit,
+            forced=forced,
+        )
+        return await self._compaction().run(wish)
+
+    def _what_there_is(self, frame: Frame, outcome: Outcome | None) -> Candidate:
+        """The view to send after a compaction, or after none that helped. Raises ContextOverflow."""
+        found = candidates(self.state, frame.link.identity, frame.fixed)
+        wanted = self.state.generation if outcome is None or outcome.generation is None else outcome.generation
+        sendable = [candidate for candidate in found if candidate.measured <= frame.budget.usable]
+        if not sendable:
+            raise ContextOverflow(
+                f"{frame.link.name}: the conversation cannot be made to fit {frame.budget.usable:,} tokens"
+            )
+        for candidate in sendable:
+            if candidate.generation == wanted:
+                return candidate
+        return min(sendable, key=lambda candidate: (candidate.measured, -candidate.generation))
+
+    def _summariser(self, ask: Ask | None, window: int, factor: float, thinking: int) -> Summariser | None:
+        if ask is None:
+            return None
+        return Summariser(
+            ask=ask,
+            window=window,
+            factor=factor,
+            seconds=self.policy.summary_seconds,
+            counter=self.counter,
+            thinking=thinking,
+        )
+
+    def _compaction(self) -> Compaction:
+        return Compaction(self.journal, self.state, self.policy, self.now)

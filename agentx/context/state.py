@@ -1,0 +1,116 @@
+"""What the context knows of a job, folded from its journal entry by entry: the same after a restart as before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentx.context.breaker import Breaker
+from agentx.context.checkpoint import Checkpoint
+from agentx.context.items import KINDS, Transcript, item_of
+from agentx.context.measure import Calibration, Sample, view_fields
+from agentx.context.memory import Ledger
+from agentx.events import BreakerChanged, Compacted, Replied
+from agentx.journal import Entry, Journal
+
+TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A compaction whose gain no provider has confirmed yet. Sizes are tokens; `measured` says that a provider
+    had counted the view before it."""
+
+    generation: int
+    before: int
+    after: int
+    measured: bool
+    link: str
+
+
+@dataclass(slots=True)
+class State:
+    """Folded by `read`, from entries, so that a restart forgets nothing."""
+
+    transcript: Transcript = field(default_factory=Transcript)
+    ledger: Ledger = field(default_factory=Ledger)
+    checkpoints: dict[int, Checkpoint] = field(default_factory=dict[int, Checkpoint])
+    """By generation: the seq of the entry that holds it."""
+    samples: dict[tuple[str, int], Sample] = field(default_factory=dict[tuple[str, int], Sample])
+    """The newest for each link (its identity) and generation."""
+    calibrations: dict[str, Calibration] = field(default_factory=dict[str, Calibration])
+    breaker: Breaker = field(default_factory=Breaker)
+    pending: Pending | None = None
+    judged: Pending | None = None
+    """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
+    generation: int = 0
+    """Of the view that the last reply came from."""
+    thinking: set[str] = field(default_factory=set[str])
+    """Links (by identity) that think before they answer."""
+    calling: set[str] = field(default_factory=set[str])
+    """Links that have called a tool: their server does read the tools."""
+    seen: int = 0
+
+    def read(self, journal: Journal) -> None:
+        """Take in what was appended since the last time."""
+        for entry in journal.read(self.seen, types=TYPES):
+            self.seen = entry.seq
+            self._see(entry)
+
+    def calibration(self, link: str) -> Calibration:
+        return self.calibrations.get(link, Calibration())
+
+    def _see(self, entry: Entry) -> None:
+        item = item_of(entry)
+        if item is not None:
+            self.transcript.add(item)
+            if item.kind == "assistant":
+                self.ledger.asked(item.message)
+        self.ledger.see(entry)
+        payload: Mapping[str, Any] = entry.payload or {}
+        event = entry.event
+        if isinstance(event, Replied) and event.purpose == "turn":
+            self._replied(entry.seq, event, payload)
+        elif isinstance(event, Compacted):
+            self._compacted(entry.seq, event, payload)
+        elif isinstance(event, BreakerChanged) and "breaker" in payload:
+            self.breaker = self.breaker.with_json(payload["breaker"])
+
+    def _replied(self, seq: int, event: Replied, payload: Mapping[str, Any]) -> None:
+        known = view_fields(payload.get("view"))
+        if known is None:
+            return
+        generation, last, estimate, fixed, link = known
+        self.generation = generation
+        message: Mapping[str, Any] = payload.get("message") or {}
+        usage = event.usage or {}
+        if message.get("reasoning") or usage.get("reasoning"):
+            self.thinking.add(link)
+        if message.get("tool_calls"):
+            self.calling.add(link)
+        if not usage.get("input"):
+            return
+        if self.pending is not None and self.pending.generation == generation:
+            self.judged, self.pending = self.pending, None
+        output = max(0, int(usage.get("output", 0)) - int(usage.get("reasoning", 0)))
+        self.samples[link, generation] = Sample(
+            generation=generation,
+            last=last,
+            reply=seq,
+            estimate=estimate,
+            fixed=fixed,
+            input=int(usage["input"]),
+            output=output,
+        )
+        self.calibrations[link] = self.calibration(link).after(int(usage["input"]), estimate)
+
+    def _compacted(self, seq: int, event: Compacted, payload: Mapping[str, Any]) -> None:
+        if "breaker" in payload:
+            self.breaker = self.breaker.with_json(payload["breaker"])
+        if "checkpoint" not in payload:
+            return
+        self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
+        self.pending = Pending(
+            seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
+        )

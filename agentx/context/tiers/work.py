@@ -1,0 +1,54 @@
+"""What every tier is given and gives: a draft of a checkpoint, and a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from agentx.context.checkpoint import Checkpoint
+from agentx.context.items import Item, Transcript
+from agentx.context.policies import Policy, Room
+from agentx.context.summarise import Summariser
+from agentx.context.view import project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One compaction. `draft` is what earlier tiers made of it; all sizes are plain estimates."""
+
+    transcript: Transcript
+    draft: Checkpoint
+    room: Room
+    policy: Policy
+    active: Summariser | None = None
+    """The model of the link that the view is for; None when it may not be asked."""
+    cheap: Summariser | None = None
+    """The configured cheap or local model."""
+
+    def size(self, draft: Checkpoint | None = None) -> int:
+        """What a view of *draft* (else of the present one) holds, system prompt and tools included."""
+        return self.room.fixed + project(self.transcript, draft or self.draft).tokens
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The seqs of the task and of the user's later words."""
+        return tuple(item.seq for item in self.transcript.said)
+
+    @property
+    def task(self) -> Item | None:
+        return self.transcript.said[0] if self.transcript.said else None
+
+    def with_draft(self, draft: Checkpoint) -> Work:
+        return replace(self, draft=draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a tier did: the new draft, or None with the reason. `cause` is the breaker's, when a model failed."""
+
+    draft: Checkpoint | None
+    why: str = ""
+    cause: str | None = None
+
+
+Tier = Callable[[Work], Awaitable[Step]]

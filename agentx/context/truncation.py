@@ -1,0 +1,133 @@
+"""Silent truncation: a server reads only a part of the prompt and answers 200. Suspicion first, then a verdict.
+
+Measured on a real Ollama with a conversation of 5,454 tokens: 4,089 reported at a window of 4,096 and 1,852 at
+2,048, for whole messages are dropped, the oldest first; one long message is cut to about half of the window.
+Reported / plain estimate is 0.88 to 0.93 without truncation (DESIGN.md section 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentx.context.budget import FLOOR, SMALLEST_REPLY
+
+Suspicion = Literal["said", "growth", "slow_growth", "ratio", "size"]
+"""`said`: by the server. `growth`: the count stood still. `slow_growth`: it grew, but too little. `ratio`: too
+small for a first request. `size`: it looks like a window."""
+
+GROWTH = 0.1
+SLOW_GROWTH = 0.6
+FIRST_REQUEST = 0.8
+READ = 0.85
+"""Less than this share of what a real counter counts was read: truncated."""
+GROWN = 0.6
+"""The same for what was added since the last request, where tokenizers differ more."""
+NOTICED = 200
+NOTICED_IN_SUMMARY = 50
+CERTAIN_RATIO, CERTAIN_ESTIMATE = 0.1, 500
+"""Without any counter: from this estimate on, less than this ratio is certain (lab-harness-local)."""
+
+USUAL = (
+    *(1024, 2048, 2304, 3072, 4096, 5120, 6144, 7168, 8192, 10240, 12288, 14336, 16384),
+    *(1024 * n for n in (20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)),
+)
+"""Sizes that people give windows, rising."""
+POWERS = tuple(1024 << n for n in range(1, 11))
+KEPT_WHEN_HALVED = 64
+"""A halved prompt is half of the window and the few tokens that are always kept."""
+SMALLEST_WORKABLE = FLOOR + SMALLEST_REPLY
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The last request on the same link with the same view: what was reported, and its plain estimate."""
+
+    reported: int
+    estimate: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """The server read `reported` of about `estimate` tokens. `learned` is the window that explains it best."""
+
+    reported: int
+    estimate: int
+    learned: int
+    why: Suspicion
+
+
+def suspicion(
+    reported: int, estimate: int, earlier: Earlier | None = None, *, said: bool = False, noticed: int = NOTICED
+) -> Suspicion | None:
+    """Why the request may have been truncated; None when nothing speaks for it. Costs nothing."""
+    if said:
+        return "said"
+    if earlier is not None:
+        grown, expected = reported - earlier.reported, estimate - earlier.estimate
+        if expected >= noticed:
+            if grown < GROWTH * expected:
+                return "growth"
+            if grown < SLOW_GROWTH * expected:
+                return "slow_growth"
+    elif estimate >= noticed and reported < FIRST_REQUEST * estimate:
+        return "ratio"
+    return "size" if reported < estimate and (reported in USUAL or _halved(reported)) else None
+
+
+def verdict(why: Suspicion, *, reported: int, estimate: int, counted: int | None) -> bool:
+    """Whether it was truncated. *counted* is the same text by a real counter; None when there is none.
+
+    For `slow_growth` all three numbers are of what was added since the earlier request, for the others of the
+    whole prompt.
+    """
+    if why in ("said", "growth"):
+        return True
+    if why == "slow_growth":
+        return counted is not None and reported < GROWN * counted
+    if counted is not None:
+        return reported < READ * counted
+    if estimate >= CERTAIN_ESTIMATE and reported < CERTAIN_RATIO * estimate:
+        return True
+    return reported in USUAL and reported < FIRST_REQUEST * estimate
+
+
+def learned_window(reported: int, believed: int, sizes: Sequence[int]) -> int:
+    """The window that explains why *reported* tokens were read of messages with *sizes* (tokens, oldest first,
+    without the system prompt).
+
+    Always below *believed*, so that learning ends. At most what was reported plus one dropped message; within that
+    the largest usual size, since a server whose window is too small to work with is lost.
+    """
+    ceiling = max(1, believed - 1)
+    if reported in USUAL and reported <= ceiling:
+        return reported
+    whole = _halved(reported)
+    if whole is not None and whole <= ceiling:
+        return whole
+    most = min(ceiling, reported + dropped(reported, sizes))
+    usual = [size for size in USUAL if reported <= size <= most]
+    if usual and usual[-1] >= SMALLEST_WORKABLE:
+        return usual[-1]
+    if reported < SMALLEST_WORKABLE <= most:
+        return SMALLEST_WORKABLE
+    return usual[-1] if usual else max(1, min(ceiling, reported))
+
+
+def dropped(reported: int, sizes: Sequence[int]) -> int:
+    """The tokens of the message that was dropped last: the largest one near the place where *reported* is reached.
+
+    Where exactly the server stopped is uncertain by a message or two.
+    """
+    left = sum(sizes)
+    for index, size in enumerate(sizes):
+        if left <= reported:
+            return max(sizes[max(0, index - 2) : index + 1], default=0)
+        left -= size
+    return max(sizes[-2:], default=0)
+
+
+def _halved(reported: int) -> int | None:
+    """The window of which *reported* is one half and a little."""
+    return next((size for size in POWERS if 0 < reported - size // 2 <= KEPT_WHEN_HALVED), None)

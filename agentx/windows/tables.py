@@ -1,0 +1,144 @@
+"""windows.yaml: windows by `provider/model` or glob; the user's file first, then the shipped one.
+
+An entry is a number, or {window, prompt, output, trained, shared, dated}. Sizes are tokens.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.abc import Traversable
+from pathlib import Path
+from typing import Any, cast
+
+from agentx.config.links import Link
+from agentx.config.paths import Paths
+from agentx.config.resources import shipped
+from agentx.config.yamlfile import Document, read_document
+from agentx.errors import ConfigError, Problem
+from agentx.windows.record import LARGEST, SMALLEST, Window, believable
+
+NAME = "windows.yaml"
+SIZES = ("window", "prompt", "output", "trained")
+KEYS = (*SIZES, "shared", "dated")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a table; `where` is `file:line`."""
+
+    key: str
+    window: Window
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Entries of each file, the most important file first."""
+
+    files: tuple[Mapping[str, Entry], ...] = ()
+
+    def window(self, link: Link) -> Window | None:
+        """What the tables say of *link*: in each file its exact name, else the longest glob that fits.
+
+        A provider that the user named himself is also known by its card, when the address is not his own server.
+        """
+        names = [f"{link.provider.name}/{link.model}"]
+        if not link.provider.self_hosted:
+            names.append(f"{link.provider.card}/{link.model}")
+        for entries in self.files:
+            for name in names:
+                if name in entries:
+                    return entries[name].window
+            globs = [key for key in entries if any(fnmatch.fnmatchcase(name, key) for name in names)]
+            if globs:
+                return entries[max(globs, key=len)].window
+        return None
+
+
+def load_tables(paths: Paths) -> Tables:
+    """The user's `windows.yaml` (when there is one) and the shipped one. Raises ConfigError with every problem."""
+    users = paths.config / NAME
+    files: list[tuple[Path | Traversable, str, float]] = []
+    if users.exists():
+        files.append((users, str(users), users.stat().st_mtime))
+    files.append((shipped(NAME), f"shipped {NAME}", 0.0))
+    problems: list[Problem] = []
+    tables: list[Mapping[str, Entry]] = []
+    for file, shown, changed in files:
+        try:
+            tables.append(read_table(read_document(file, shown), changed))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return Tables(tuple(tables))
+
+
+def read_table(document: Document, changed: float) -> Mapping[str, Entry]:
+    """The entries of one file; *changed* (epoch seconds) dates those that have no date. Raises ConfigError."""
+    problems: list[Problem] = []
+    entries: dict[str, Entry] = {}
+    for key, value in document.data.items():
+        found = list(_wrong(document, key, value))
+        problems += found
+        if not found:
+            entries[key] = _entry(document, key, value, changed)
+    if problems:
+        raise ConfigError(problems)
+    return entries
+
+
+def _entry(document: Document, key: str, value: Any, changed: float) -> Entry:
+    data = cast("dict[str, Any]", value) if isinstance(value, dict) else {"window": value}
+    where = document.where((key,), key=True).rpartition(":")[0]
+    dated = data.get("dated")
+    window = Window(
+        served=data.get("window"),
+        prompt=data.get("prompt"),
+        output=data.get("output"),
+        trained=data.get("trained"),
+        shared=data.get("shared", True),
+        source="windows.yaml",
+        detail=where,
+        confidence="catalogued",
+        seen_at=datetime.fromisoformat(dated).replace(tzinfo=UTC).timestamp() if dated else changed,
+    )
+    return Entry(key, window, where)
+
+
+def _wrong(document: Document, key: str, value: Any) -> Iterator[Problem]:
+    at = document.where((key,), key=True)
+    if "/" not in key:
+        yield Problem(at, f"`{key}` is no `provider/model`", "write it like `openai/gpt-5` or `ollama/qwen3*`")
+    if not isinstance(value, dict):
+        yield from _wrong_size(document.where((key,)), "window", value)
+        return
+    data = cast("dict[str, Any]", value)
+    for name, item in data.items():
+        if name not in KEYS:
+            known = ", ".join(f"`{known}`" for known in KEYS)
+            yield Problem(document.where((key, name), key=True), f"unknown key `{name}`; known are {known}")
+        elif name in SIZES:
+            yield from _wrong_size(document.where((key, name)), name, item)
+        elif name == "shared" and not isinstance(item, bool):
+            yield Problem(document.where((key, name)), "`shared` must be `true` or `false`")
+        elif name == "dated" and not _is_date(item):
+            yield Problem(document.where((key, name)), "`dated` must be a day like `2026-11-29`")
+    if not {"window", "prompt"} & data.keys():
+        yield Problem(at, f"`{key}` has neither `window` nor `prompt`")
+
+
+def _wrong_size(where: str, name: str, value: Any) -> Iterator[Problem]:
+    if believable(value) is None:
+        what = f"`{name}` must be a whole number of tokens from {SMALLEST} to {LARGEST:,}, got `{value}`"
+        yield Problem(where, what, "write it without unit or commas, like `32768`")
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and len(value) == 10 and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False

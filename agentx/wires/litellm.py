@@ -1,0 +1,242 @@
+"""The `litellm` wire: every provider that speaks a language of its own, behind one door.
+
+litellm takes seconds and 190 MB to import and asks the network while it does; so it is loaded at the first
+request, in a thread, by one function of this file. Its retries are off: retrying has one place, the chain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import time
+import warnings
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx
+
+from agentx.config.links import Provider
+from agentx.errors import Phase, RequestFailed
+from agentx.wires.dialect import compact, openai_messages, openai_tools
+from agentx.wires.gather import Gathered
+from agentx.wires.key import Key, key_for, no_key
+from agentx.wires.messages import Reply, Request, Timers
+from agentx.wires.timing import Clock
+from agentx.wires.transport import LINGER_SECONDS, MAX_ERROR_BYTES, Broken, causes, excerpt, root_cause
+from agentx.wires.whole import Facts, whole_reply
+
+HEADER_PREFIX = "llm_provider-"
+"""litellm puts this before the names of the provider's own headers."""
+
+
+def load() -> Any:
+    """The litellm module, set up. Slow: call it in a thread.
+
+    The only place of agentx that writes to the environment: both variables are read while litellm is being
+    imported, and there is no other way in. The first keeps the price map from being fetched over the network,
+    the second keeps older versions from reading a `.env` file out of the workspace.
+    """
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    # By name, since type checkers take minutes for its types and find little.
+    litellm: Any = importlib.import_module("litellm")
+    # aiohttp would go round our proxies and timers.
+    litellm.disable_aiohttp_transport = True
+    # It prints advice to stdout, which is the answer's.
+    litellm.suppress_debug_info = True
+    # Its types make pydantic warn on stderr at the first reply.
+    warnings.filterwarnings("ignore", ".*`ReadOnly` qualifier", UserWarning)
+    # What went wrong is told by our own errors.
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm
+
+
+class LiteLLMWire:
+    """One provider through litellm. `key` is asked at each request."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        key: Key = no_key,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.provider = provider
+        self.key = key
+        self.monotonic = monotonic
+
+    async def ask(self, request: Request, timers: Timers) -> Reply:
+        """The whole reply, read from a stream into a buffer. Raises RequestFailed."""
+        started = self.monotonic()
+        key = key_for(self.provider, self.key)
+        litellm = await asyncio.to_thread(load)
+        attempt = _Attempt(f"{self.provider.name}/{request.model}", key)
+        arguments = completion(request, self.provider, key, timers)
+        sent = compact(arguments["messages"])
+        async with attempt.translated(Clock(timers)) as clock:
+            stream: Any = await litellm.acompletion(**arguments)
+            attempt.stream = stream
+            async for chunk in stream:
+                attempt.take(chunk.model_dump(exclude_none=True), clock)
+            attempt.close()
+        facts = Facts(
+            sent=sent,
+            seconds=self.monotonic() - started,
+            headers=attempt.headers(),
+        )
+        return whole_reply(attempt.gathered, request, facts)
+
+    async def count(self, request: Request) -> int | None:
+        """None: counting would cost a request to the provider."""
+        return None
+
+
+def completion(request: Request, provider: Provider, key: str | None, timers: Timers) -> dict[str, Any]:
+    """The arguments of litellm's `acompletion`. What a model does not take (`temperature`) is left out by it."""
+    prefix = provider.litellm_prefix or provider.name
+    arguments: dict[str, Any] = {
+        "model": f"{prefix}/{request.model}",
+        "messages": openai_messages(request.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_retries": 0,
+        "num_retries": 0,
+        "drop_params": True,
+        "timeout": httpx.Timeout(timers.total, connect=timers.connect),
+    }
+    optional: dict[str, Any] = {
+        "base_url": _base(provider.base_url, prefix),
+        "api_key": key,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "tools": openai_tools(request.tools) or None,
+        "extra_headers": dict(provider.headers) or None,
+    }
+    return arguments | {name: value for name, value in optional.items() if value is not None}
+
+
+def _base(url: str | None, prefix: str) -> str | None:
+    # litellm appends `/models/...` to a Gemini address: the version belongs to it.
+    if url is None or prefix != "gemini" or url.rsplit("/", 1)[-1].startswith("v1"):
+        return url
+    return f"{url}/v1beta"
+
+
+class _Attempt:
+    """What one request has brought so far, and what its failure means."""
+
+    def __init__(self, who: str, secret: str | None) -> None:
+        self.who = who
+        self.secret = secret
+        self.stream: Any = None
+        self.gathered = Gathered()
+
+    def take(self, chunk: dict[str, Any], clock: Clock) -> None:
+        finished = self.gathered.finish is not None
+        if self.gathered.add(chunk) and self.gathered.finish is None:
+            clock.content()
+        elif self.gathered.finish is not None and not finished:
+            clock.linger(LINGER_SECONDS)
+
+    def close(self) -> None:
+        """Raises Broken when the provider never said why the reply ended: litellm then says `stop` for it.
+
+        Not seen: a stream of Gemini that ends early and cleanly; litellm (1.110) gives it a reason of its own.
+        """
+        said = getattr(self.stream, "received_finish_reason", "stop") or getattr(
+            self.stream, "intermittent_finish_reason", None
+        )
+        if self.gathered.finish is None or said is None:
+            came = self.gathered.text or self.gathered.reasoning or self.gathered.calls
+            raise Broken(f"the stream ended {'in the middle of the reply' if came else 'before anything came'}")
+
+    def headers(self) -> dict[str, str]:
+        """The provider's own headers, with lower-case names."""
+        hidden: dict[str, Any] = getattr(self.stream, "_hidden_params", None) or {}
+        named = cast("dict[str, Any]", hidden.get("additional_headers") or {})
+        return self._clean({name.removeprefix(HEADER_PREFIX): str(value) for name, value in named.items()})
+
+    @asynccontextmanager
+    async def translated(self, clock: Clock) -> AsyncGenerator[Clock]:
+        """Everything that may happen inside comes out as RequestFailed."""
+        # The root of all that litellm raises; it has a class of the same name that is not.
+        root: type[Exception] = importlib.import_module("openai").OpenAIError
+        try:
+            async with clock.limit:
+                yield clock
+        except TimeoutError as error:
+            if self.gathered.finish is None:
+                raise self._failed(clock.why(), timed_out=True) from error
+        except Broken as error:
+            raise self._failed(error.what, body=error.body) from error
+        except (root, httpx.HTTPError, ValueError, OSError) as error:
+            raise self._of(error) from error
+        finally:
+            if self.stream is not None and hasattr(self.stream, "aclose"):
+                await self.stream.aclose()
+
+    def _of(self, error: Exception) -> RequestFailed:
+        """From litellm's error, or rather from what lies under it: litellm turns a 529 and a refused connection
+        into a 500 and drops headers, but keeps httpx's own errors as causes."""
+        under = list(causes(error))
+        text = next((found for found in map(_provider_text, under) if found), str(error))
+        for one in under:
+            if isinstance(one, httpx.HTTPStatusError):
+                return self._failed(
+                    f"{one.response.status_code}: {excerpt(text)}",
+                    phase="status",
+                    status=one.response.status_code,
+                    headers=one.response.headers,
+                    body=text,
+                )
+            if isinstance(one, httpx.ConnectError | httpx.ConnectTimeout):
+                timed_out = isinstance(one, httpx.ConnectTimeout)
+                return self._failed(f"cannot connect: {root_cause(one)}", phase="connect", timed_out=timed_out)
+            if isinstance(one, httpx.TransportError):
+                timed_out = isinstance(one, httpx.TimeoutException)
+                return self._failed(f"the connection broke: {root_cause(one)}", timed_out=timed_out)
+        if self.stream is not None:
+            return self._failed(excerpt(text), body=text)
+        return self._failed(
+            excerpt(text),
+            phase="status",
+            status=getattr(error, "status_code", None),
+            headers=getattr(error, "litellm_response_headers", None) or {},
+            body=text,
+        )
+
+    def _failed(
+        self,
+        what: str,
+        *,
+        phase: Phase | None = None,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: str = "",
+        timed_out: bool = False,
+    ) -> RequestFailed:
+        phase = phase or ("headers" if self.stream is None else "stream")
+        return RequestFailed(
+            message=self._hidden(f"{self.who}: {what}"),
+            phase=phase,
+            status=200 if phase == "stream" else status,
+            headers=self.headers() if headers is None else self._clean(headers),
+            body=self._hidden(body[:MAX_ERROR_BYTES]),
+            timed_out=timed_out,
+        )
+
+    def _clean(self, headers: Mapping[str, str]) -> dict[str, str]:
+        lower = {name.lower(): self._hidden(value) for name, value in headers.items()}
+        return {name: value for name, value in lower.items() if name != "set-cookie"}
+
+    def _hidden(self, text: str) -> str:
+        return text.replace(self.secret, "[key]") if self.secret else text
+
+
+def _provider_text(error: BaseException) -> str:
+    """The body of the provider's answer, which litellm's own errors keep as bytes."""
+    message = getattr(error, "message", None)
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else ""

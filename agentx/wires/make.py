@@ -1,0 +1,70 @@
+"""From a link to the wire that speaks to it; only the wire that is needed is imported."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+
+import httpx
+
+from agentx.config.links import Link
+from agentx.wires.messages import Wire
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) -> Wire:
+    """The wire of *link*. Its key is looked up in *environ* at each request and kept nowhere."""
+    variable = link.key_variable
+    provider = replace(link.provider, api_key_env=variable)
+
+    def key() -> str | None:
+        return environ.get(variable) if variable else None
+
+    if provider.card == "local":
+        from agentx.wires.local import LocalWire
+
+        return LocalWire(link, client, environ)
+    match provider.wire:
+        case "openai":
+            from agentx.wires.openai import OpenAIWire
+
+            return OpenAIWire(provider, client, key)
+        case "ollama":
+            from agentx.wires.ollama import OllamaWire
+
+            return OllamaWire(provider, client, key)
+        case "litellm":
+            from agentx.wires.litellm import LiteLLMWire
+
+            return LiteLLMWire(provider, key)
+
+
+def client() -> httpx.AsyncClient:
+    """The one HTTP client of a process; the caller closes it.
+
+    The proxies of the environment hold for all but this machine itself. Connections are kept alive by the
+    system, so that a provider that thinks for minutes is not taken for dead by what lies between; retries
+    are the chain's.
+    """
+    limits = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
+    transport = httpx.AsyncHTTPTransport(
+        http1=True, http2=False, limits=limits, retries=0, socket_options=keepalive_options()
+    )
+    return httpx.AsyncClient(
+        transport=transport,
+        mounts={f"all://{host}": None for host in LOOPBACK},  # none: past the proxies, by `transport`
+        limits=limits,
+        follow_redirects=False,  # a redirect would take the key along
+        timeout=httpx.Timeout(30.0, connect=5.0),
+    )
+
+
+def keepalive_options() -> list[tuple[int, int, int]]:
+    """Socket options: probe after a minute of silence, four times, 15 s apart, where the system can."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPALIVE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if (option := getattr(socket, name, None)) is not None:
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options

@@ -1,0 +1,195 @@
+"""Rests are absolute times in a file that all jobs share, and the file never stops a job."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentx.chain.health import Health, Rest, rest_seconds
+from agentx.config.links import Link
+from agentx.events import Event, Warned
+from agentx.testing.clock import VirtualClock
+
+LinkOf = Callable[..., Link]
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def health(tmp_path: Path, clock: VirtualClock) -> Iterator[Health]:
+    made = Health(tmp_path / "state" / "health.db", environ={}, now=clock.now)
+    yield made
+    made.close()
+
+
+def test_a_rest_lasts_until_its_time(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
+    link = link_of("a")
+    now = clock.now()
+    assert health.resting(link) is None
+    health.rest(link, now + 60, "rate_limit", "slow down")
+    expected = Rest(until=now + 60, since=now, error_class="rate_limit", message="slow down", failures=1)
+    assert health.resting(link) == expected
+    clock.advance(60)
+    assert (health.resting(link), health.failures(link)) == (None, 1)
+
+
+def test_without_a_time_rests_double_from_five_seconds_to_fifteen_minutes(
+    health: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link, seconds = link_of("a"), list[float]()
+    for _ in range(10):
+        rest = health.rest(link, None, "server", "down")
+        seconds.append(rest.until - clock.now())
+        clock.advance(seconds[-1])
+    assert seconds == [5, 10, 20, 40, 80, 160, 320, 640, 900, 900]
+    assert rest_seconds("quota", 0) == 3600
+
+
+def test_a_stated_time_that_is_too_short_does_not_let_a_failing_link_be_hammered(
+    health: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link, seconds = link_of("a"), list[float]()
+    for _ in range(4):
+        seconds.append(health.rest(link, clock.now() + 1, "rate_limit", "x").until - clock.now())
+        clock.advance(seconds[-1])
+    assert seconds == [1, 5, 10, 20]
+
+
+def test_a_failure_while_it_rests_neither_counts_again_nor_shortens_the_rest(
+    health: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    """Two jobs asked it at the same time."""
+    link = link_of("a")
+    health.rest(link, clock.now() + 100, "rate_limit", "x")
+    rest = health.rest(link, None, "rate_limit", "x")
+    assert (rest.until - clock.now(), rest.failures) == (100, 1)
+
+
+def test_success_forgets_everything(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
+    link = link_of("a")
+    health.rest(link, None, "server", "x")
+    health.succeeded(link)
+    assert (health.resting(link), health.failures(link)) == (None, 0)
+
+
+def test_rests_belong_to_endpoint_model_and_key_variable(health: Health, link_of: LinkOf) -> None:
+    health.rest(link_of("a", key="ONE"), None, "server", "x")
+    assert health.resting(link_of("a", key="TWO")) is None
+    assert health.resting(link_of("b", key="ONE")) is None
+
+
+def test_other_processes_and_restarts_see_the_same_time(
+    tmp_path: Path, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    one = Health(tmp_path / "health.db", environ={}, now=clock.now)
+    two = Health(tmp_path / "health.db", environ={}, now=clock.now)
+    one.rest(link_of("a"), clock.now() + 60, "quota", "x")
+    one.close()
+    seen = two.resting(link_of("a"))
+    two.close()
+    assert seen is not None
+    assert seen.until == clock.now() + 60
+
+
+def test_a_link_that_is_out_comes_back_when_its_key_changes(
+    tmp_path: Path, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    environ = {"KEY": "old"}
+    health = Health(tmp_path / "health.db", environ=environ, now=clock.now)
+    link = link_of("a", key="KEY")
+    assert health.out(link, "auth", "refused").out
+    assert health.resting(link) is not None
+    environ["KEY"] = "new"
+    assert health.resting(link) is None
+    health.close()
+    assert b"old" not in (tmp_path / "health.db").read_bytes()
+
+
+def test_out_is_not_for_ever(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
+    hosted, own = link_of("a"), link_of("b", self_hosted=True)
+    health.out(hosted, "not_found", "x")
+    health.out(own, "not_found", "x")
+    clock.advance(301)
+    assert (health.resting(hosted) is None, health.resting(own) is None) == (False, True)
+    clock.advance(3600)
+    assert health.resting(hosted) is None
+
+
+@pytest.mark.parametrize("trouble", ["garbage", "folder", "no folder"])
+def test_a_file_that_cannot_be_used_is_said_once_and_stops_nobody(
+    tmp_path: Path, clock: VirtualClock, link_of: LinkOf, trouble: str
+) -> None:
+    file = tmp_path / "health.db"
+    if trouble == "garbage":
+        file.write_text("this is no database, and it is long enough to be taken for one" * 50)
+    elif trouble == "folder":
+        file.mkdir()
+    else:
+        (tmp_path / "x").write_text("a file where a folder should be")
+        file = tmp_path / "x" / "health.db"
+    told: list[Event] = []
+    health = Health(file, environ={}, now=clock.now, tell=told.append)
+    health.rest(link_of("a"), None, "server", "x")
+    assert health.resting(link_of("a")) is not None
+    health.close()
+    (warned,) = told
+    assert isinstance(warned, Warned)
+    assert warned.message.startswith(f"{file}: cannot be used")
+
+
+def test_a_file_that_breaks_while_it_is_used_is_replaced_by_memory(
+    tmp_path: Path, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    told: list[Event] = []
+    health = Health(tmp_path / "health.db", environ={}, now=clock.now, tell=told.append)
+    other = sqlite3.connect(tmp_path / "health.db")
+    other.execute("drop table rests")
+    other.commit()
+    other.close()
+    health.rest(link_of("a"), None, "server", "x")
+    assert health.resting(link_of("a")) is not None
+    health.close()
+    assert len(told) == 1
+
+
+def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    Health(tmp_path / "health.db", environ={}).close()
+    assert (tmp_path / "health.db").stat().st_mode & 0o777 == 0o600
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from agentx.chain.health import Health
+from agentx.config.links import Link, Provider
+
+told = []
+health = Health(Path(sys.argv[1]), environ={}, tell=told.append)
+for number in range(20):
+    link = Link(provider=Provider(name="p", card="p", wire="openai"), model=f"{sys.argv[2]}-{number}", name="x")
+    health.rest(link, None, "server", "x")
+    assert health.resting(link)
+health.close()
+assert not told, told
+"""
+
+
+def test_ten_processes_at_once_lose_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "health.db"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT, str(file), str(number)], stderr=subprocess.PIPE, text=True)
+        for number in range(10)
+    ]
+    errors = [process.communicate()[1] for process in processes]
+    assert errors == [""] * 10
+    db = sqlite3.connect(file)
+    assert db.execute("select count(*) from rests").fetchone() == (200,)
+    db.close()

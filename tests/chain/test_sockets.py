@@ -1,0 +1,102 @@
+"""The chain over real sockets and the real wire: every fault of a server ends with the next link's answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+import httpx
+import pytest
+
+from agentx.chain.walk import Answer, Chain
+from agentx.config.links import Link, Provider
+from agentx.testing import faults
+from agentx.testing.brain import Call, Script
+from agentx.testing.server import FaultServer, says_hello
+from agentx.wires.messages import Message, Request, Timers, Tool, Wire
+from agentx.wires.openai import OpenAIWire
+
+
+def link_to(name: str, url: str) -> Link:
+    provider = Provider(name=name, card="openai-compatible", wire="openai", base_url=url, self_hosted=True)
+    return Link(provider=provider, model="scripted", name=name)
+
+
+async def prepare(link: Link, reason: str) -> Request:
+    tool = Tool("look", "looks", {"type": "object", "properties": {}})
+    hello = Message(role="user", text="hello")
+    return Request(model=link.model, messages=[hello], tools=[tool], max_tokens=50, estimate=5)
+
+
+async def no_sleep(seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+def ask(*links: Link, calls: int = 1) -> list[Answer]:
+    timers = Timers(connect=2, first=0.3, idle=0.3, total=5)
+
+    async def run() -> list[Answer]:
+        async with httpx.AsyncClient(trust_env=False) as client:
+
+            def wire(link: Link) -> Wire:
+                return OpenAIWire(link.provider, client, lambda: None)
+
+            chain = Chain(links, wires=wire, timers=timers, sleep=no_sleep, random=lambda: 0.0)
+            return [await chain.ask(prepare) for _ in range(calls)]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("fault", "hits"),
+    [
+        (faults.rate_limited(), 1),
+        (faults.Status(500), 2),
+        (faults.Status(429, {}, {"error": {"code": "insufficient_quota", "message": "no"}}), 1),
+        (faults.Hang(), 1),
+        (faults.Close(), 2),
+        (faults.Html200(), 2),
+        (faults.Garbage200(), 2),
+        (faults.ErrorIn200(), 1),
+        (faults.EmptyStream(), 2),
+        (faults.EmptyChoices(), 2),
+        (faults.NullContent(), 2),
+        (faults.ReasoningOnly(), 2),
+        (faults.HalfToolCall(), 2),
+        (faults.CutStream(), 2),
+        (faults.NoFinish(), 2),
+        (faults.KeepaliveForever(), 1),
+        (faults.KeepaliveForever(kind="empty"), 1),
+        (faults.Stall(), 1),
+        (faults.ErrorInStream(), 2),
+        (faults.ErrorInStream(type="overloaded_error"), 1),
+    ],
+    ids=str,
+)
+def test_every_fault_ends_with_the_next_links_answer(fault: faults.Fault, hits: int) -> None:
+    half = isinstance(fault, faults.HalfToolCall)
+    brain = Script([Call("look", {"at": "it"})] * 2) if half else says_hello
+    with FaultServer(brain, schedule=faults.always(fault)) as bad, FaultServer() as good:
+        (answer,) = ask(link_to("bad", bad.v1), link_to("good", good.v1))
+        assert (answer.link.name, answer.reply.message.text) == ("good", "Hello.")
+        assert len(bad.chats) == hits
+        assert len(good.chats) == 1
+
+
+def test_a_refused_port_costs_milliseconds() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with FaultServer() as good:
+            start = time.monotonic()
+            answers = ask(link_to("bad", f"http://127.0.0.1:{port}/v1"), link_to("good", good.v1), calls=20)
+            assert [answer.link.name for answer in answers] == ["good"] * 20
+            assert time.monotonic() - start < 5
+
+
+def test_the_primary_that_is_always_busy_is_asked_once_in_twenty_calls() -> None:
+    busy = faults.always(faults.rate_limited(30))
+    with FaultServer(schedule=busy) as bad, FaultServer() as good:
+        ask(link_to("bad", bad.v1), link_to("good", good.v1), calls=20)
+        assert (len(bad.chats), len(good.chats)) == (1, 20)

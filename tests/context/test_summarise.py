@@ -1,0 +1,137 @@
+"""Summaries are untrusted: what is refused, and how the input is fitted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentx.context.items import Item
+from agentx.context.measure import estimate, message_tokens
+from agentx.context.summarise import MOST_PARTS, Refused, Summariser, Summary, split, summarise
+from agentx.errors import ChainExhausted, RequestFailed, StopRequested
+from agentx.wires.messages import Message, ToolCall, Usage
+
+if TYPE_CHECKING:
+    from tests.context.conftest import Bench
+
+
+def items_of(number: int, length: int = 2_000) -> list[Item]:
+    found: list[Item] = []
+    for n in range(number):
+        call = Message(role="assistant", tool_calls=(ToolCall(f"c{n}", "read_file", f'{{"path": "{n}.md"}}'),))
+        result = Message(role="tool", text=f"code K{n} " + "x" * length, tool_call_id=f"c{n}", name="read_file")
+        found.append(Item(2 * n + 2, "assistant", call, message_tokens(call)))
+        found.append(Item(2 * n + 3, "tool", result, message_tokens(result)))
+    return found
+
+
+def told(ask: Any, *, window: int = 8_192, counter: Any = lambda text: None, **more: Any) -> Summary | Refused:
+    settings: dict[str, Any] = {"before": "", "task": "read all", "limit_tokens": 400}
+    model = Summariser(ask=ask, window=window, factor=1.0, seconds=more.pop("seconds", 30), counter=counter)
+    return asyncio.run(summarise(model, more.pop("items", items_of(4)), **(settings | more)))
+
+
+def test_a_good_summary_is_taken_without_its_thoughts(bench: Bench) -> None:
+    answer = told(bench.scripted("<think>let me see</think>\nGoal: read all"))
+    assert answer == Summary("Goal: read all")
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "cause"),
+    [
+        ("", {}, "empty"),
+        ("  \n", {"reasoning": "I think that ..."}, "empty"),
+        ("<think>only this", {}, "empty"),
+        ("Goal: re", {"finish": "length"}, "cut"),
+        ("Goal: re", {"finish": "window"}, "cut"),
+        ("Goal", {"tool_calls": (ToolCall("x", "shell", "{}"),)}, "no_summary"),
+        ("no", {"finish": "content_filter"}, "no_summary"),
+        ('{"error": "model is loading"}', {}, "no_summary"),
+        ("Error: upstream timed out", {}, "no_summary"),
+        ("blah " * 2_000, {}, "too_long"),
+    ],
+)
+def test_what_is_no_summary_is_refused(bench: Bench, text: str, more: dict[str, Any], cause: str) -> None:
+    answer = told(bench.scripted(bench.reply(text, **more)))
+    assert isinstance(answer, Refused)
+    assert answer.cause == cause
+
+
+def test_a_summary_as_long_as_what_it_replaces_is_none(bench: Bench) -> None:
+    answer = told(bench.scripted("word " * 300), items=items_of(1, 1_200), limit_tokens=400)
+    assert isinstance(answer, Refused)
+    assert answer.cause == "too_long"
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (RequestFailed("no route", phase="connect"), "network"),
+        (RequestFailed("401", phase="status", status=401), "auth"),
+        (RequestFailed("busy", phase="status", status=503), "server"),
+        (RequestFailed("slow", phase="stream", timed_out=True), "timeout"),
+        (RequestFailed("cut", phase="reply", error_class="truncated"), "truncated"),
+        (ChainExhausted("all failed"), "network"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_changes_nothing(bench: Bench, error: Exception, cause: str) -> None:
+    answer = told(bench.scripted(error))
+    assert isinstance(answer, Refused)
+    assert answer.cause == cause
+
+
+def test_a_stop_is_not_swallowed(bench: Bench) -> None:
+    with pytest.raises(StopRequested):
+        told(bench.scripted(StopRequested("stop")))
+
+
+def test_a_model_that_never_answers_meets_a_deadline() -> None:
+    async def silent(messages: Any, max_tokens: int) -> Any:
+        await asyncio.Event().wait()
+
+    answer = told(silent, seconds=0.01)
+    assert isinstance(answer, Refused)
+    assert answer.cause == "timeout"
+
+
+def test_a_summary_of_a_truncated_request_is_refused(bench: Bench) -> None:
+    reply = bench.reply("Goal: read all", usage=Usage(input=700, output=10))
+    answer = told(bench.scripted(reply), counter=lambda text: len(text) // 4)
+    assert isinstance(answer, Refused)
+    assert answer.cause == "truncated"
+
+
+def test_the_input_is_fitted_to_the_summarisers_own_window_in_parts(bench: Bench) -> None:
+    ask = bench.scripted("part one", "part two", "all of it")
+    assert told(ask, window=4_096, items=items_of(12)) == Summary("all of it")
+    assert 2 <= len(ask.seen) <= MOST_PARTS
+    for messages, asked in zip(ask.seen, ask.max_tokens, strict=True):
+        assert estimate(messages) + asked <= 4_096
+    assert "part one" in ask.seen[1][-1].text
+    sent = "".join(messages[-1].text for messages in ask.seen)
+    assert all(f"code K{n} " in sent for n in range(12))
+
+
+def test_no_tool_block_is_ever_sent_with_a_summary_request(bench: Bench) -> None:
+    ask = bench.scripted("Goal")
+    told(ask)
+    assert [message.role for message in ask.seen[0]] == ["system", "user"]
+    assert not any(message.tool_calls for message in ask.seen[0])
+
+
+def test_a_window_that_cannot_hold_the_request_is_said_so(bench: Bench) -> None:
+    answer = told(bench.scripted("x"), window=900)
+    assert isinstance(answer, Refused)
+    assert answer.cause == "window"
+
+
+@given(st.lists(st.integers(0, 60_000), min_size=1, max_size=40), st.integers(200, 5_000))
+def test_there_are_never_more_than_six_parts_and_none_is_much_too_long(lengths: list[int], room: int) -> None:
+    items = [item for length in lengths for item in items_of(1, length)]
+    parts = split(items, room)
+    assert len(parts) <= MOST_PARTS
+    assert all(len(part) / 4 <= room * 1.1 + 100 for part in parts)

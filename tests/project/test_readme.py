@@ -1,0 +1,64 @@
+"""What the README says is true: its commands exist, its settings load, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from agentx.cli.main import COMMANDS, cli
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_every_command_stands_in_the_readme() -> None:
+    assert [name for name in COMMANDS if f"agentx {name}" not in README] == []
+
+
+def test_the_readme_shows_only_commands_and_options_that_exist() -> None:
+    for line in re.findall(r"^\$? *agentx ([a-z].*)$", "\n".join(blocks("console") + blocks("sh")), re.MULTILINE):
+        words = re.sub(r"(['\"]).*?\1", "TEXT", line.split("#")[0]).split()
+        command: Any = cli
+        while words and words[0] in getattr(command, "commands", COMMANDS if command is cli else {}):
+            command = command.get_command(None, words.pop(0))
+        assert command is not cli, line
+        known = {option for parameter in command.params for option in parameter.opts}
+        known |= {f"-{letter}" for option in known if len(option) == 2 for letter in option[1:]}
+        for word in words:
+            if word.startswith("-") and word != "-":
+                assert word.split("=")[0] in known, f"{line}: {word}"
+
+
+def test_the_readme_s_settings_are_valid(home: Any) -> None:
+    for block in blocks("yaml"):
+        file = home.configure({})
+        file.write_text(block)
+        done = home.run("config", "check")
+        assert done.code == 0, done.err
+
+
+def test_files_that_the_readme_links_to_exist() -> None:
+    targets = re.findall(r"\]\((?!http)([^)#]+)", README)
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^make ([a-z-]+)", "\n".join(blocks("sh")), re.MULTILINE)) <= made
+    assert {"demo", "test"} <= set(re.findall(r"make ([a-z-]+)", README))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_that_says_what_it_does(name: str) -> None:
+    shown = CliRunner().invoke(cli, [name, "--help"])
+    assert shown.exit_code == 0
+    assert "--json" in shown.output or name in ("logs", "config", "local")
+    assert COMMANDS[name][1].rstrip(".").split()[0].lower() in shown.output.lower() or "Commands:" in shown.output
