@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 from agentx.agent import prompts
 from agentx.agent.calls import Calls, Pending, arguments_of, pending_calls
@@ -27,13 +24,9 @@ MOST_NUDGES = 3
 SMALLEST_RESULT = 500
 """Tokens that a tool result may always have."""
 
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What the user's check said: `exit_code` is None when it did not end in time."""
-
-    exit_code: int | None
-    output: str
+CHECK_SECONDS = 1_800
+LONGEST_CHECK = 4_000
+"""Characters of what the user's check said."""
 
 
 class Agent:
@@ -49,8 +42,6 @@ class Agent:
         limits: Limits,
         totals: Callable[[], Totals],
         until: str | None = None,
-        workspace: Path,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self.journal = journal
         self.turns = turns
@@ -59,8 +50,6 @@ class Agent:
         self.limits = limits
         self.totals = totals
         self.until = until
-        self.workspace = workspace
-        self.now = now
         self.guard = LoopGuard()
         self.nudges: dict[str, int] = {}
 
@@ -142,10 +131,10 @@ class Agent:
                 return None
             return unfinished(f"{len(open_items)} items of the plan are still open", answer=answer)
         if self.until is not None:
-            checked = await check(self.until, self.workspace, self.toolbox.command_environment())
-            if checked.exit_code != 0:
-                text = prompts.check_failed(self.until, checked.exit_code, checked.output)
-                if self.nudge("check", text):
+            command = json.dumps({"command": self.until, "timeout": CHECK_SECONDS})
+            checked = await self.toolbox.run(ToolCall("check", "shell", command))
+            if not checked.ok:
+                if self.nudge("check", prompts.check_failed(self.until, checked.text[-LONGEST_CHECK:])):
                     return None
                 return unfinished(f"the check `{self.until}` still fails", answer=answer)
         return done(answer)
@@ -155,27 +144,3 @@ class Agent:
         if entry is None or not isinstance(entry.event, PlanUpdated):
             return []
         return [str(item["text"]) for item in entry.event.items if not item["done"]]
-
-
-async def check(command: str, workspace: Path, environment: dict[str, str], seconds: float = 600) -> Checked:
-    """Run the user's own check in the workspace; its output is cut to the last 4,000 characters."""
-    import asyncio
-
-    process = await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        command,
-        cwd=workspace,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), seconds)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return Checked(None, f"killed after {seconds:g} seconds")
-    return Checked(process.returncode, output.decode("utf-8", "replace")[-4000:])

@@ -160,7 +160,11 @@ class Turns:
 
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
         """Raises RequestFailed(truncated) when the server read only a part of *request*, and learns from it."""
-        found = self.context.truncated(link, self._views[link.identity], reply)
+        view = self._views[link.identity]
+        if not self.context.suspicious(link, view, reply):
+            return
+        counted = await self.wires(link).count(request)
+        found = self.context.truncated(link, view, reply, counted=counted)
         if found is None:
             return
         window = self.registry.window(link)

@@ -82,7 +82,7 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     return Failure(
         error_class=found,
         scope=SCOPES.get(found, "request"),
-        message=said.message or one_line(failure.message),
+        message=said.message or _without_name(one_line(failure.message), provider),
         status=failure.status,
         retry_at=retry_at(failure.headers, failure.body, now, limits=found in LIMITED),
         limit=overflow.limit if overflow else None,
@@ -147,6 +147,11 @@ def _status(failure: RequestFailed, said: Said) -> int | None:
     if failure.status is not None and failure.status >= 400:
         return failure.status
     return said.status or failure.status
+
+
+def _without_name(message: str, provider: Provider) -> str:
+    """*message* without the link that it begins with: whoever shows it names the link already."""
+    return re.sub(rf"^{re.escape(provider.name)}(/\S+)?: ", "", message)
 
 
 def _output_cap(said: Said, overflow: Overflow | None) -> int | None:

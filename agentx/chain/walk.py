@@ -285,7 +285,7 @@ def _event(link: Link, failure: Failure) -> LinkFailed:
         link=link.name,
         class_=failure.error_class,
         status=failure.status,
-        message=failure.message,
+        message=failure.message if failure.known else f"unknown refusal: {failure.message}",
         retry_at=None if failure.retry_at is None else utc(failure.retry_at),
         limit=failure.limit,
         actual=failure.actual,

@@ -89,7 +89,7 @@ class Teller:
         self.turn += 1
         usage = reply.usage or {}
         used = int(usage.get("input", 0)) + int(usage.get("output", 0))
-        cost = "" if reply.cost is None else f" · ${reply.cost:.4f}"
+        cost = f" · ${reply.cost:.4f}" if reply.cost else ""
         return f"{self.turn:3} {reply.link} · {meter(used, self.window)} · {reply.seconds:.1f} s{cost}"
 
     def _tool(self, ended: ToolEnded) -> str:
@@ -107,7 +107,7 @@ def trouble(event: Event) -> str | None:
             until = f" · rests until {local_time(event.retry_at)}" if event.retry_at else ""
             return f"  ! {event.link}: {event.class_}: {shortened({'m': event.message}, 120)}{until}"
         case LinkSwitched():
-            return f"  → {event.to} (was {event.from_}: {event.reason})"
+            return f"  → {event.to} instead of {event.from_} ({event.reason.removeprefix(f'{event.from_}: ')})"
         case Waiting():
             return f"  ~ waiting until {local_time(event.until)}: {event.reason}"
         case WindowLearned():

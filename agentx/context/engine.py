@@ -32,6 +32,7 @@ Count = Callable[[Request], Awaitable[int | None]]
 IN_ONE_GO = 0.6
 """Of a window: what its model can be given to summarise at once."""
 THINKING = 4_096
+SENT_AT_MOST = 1.15
 MOST_CONFIRMED = 2
 """A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
 MUST_SHARE = 0.4
@@ -174,8 +175,8 @@ class Context:
     def _truncation(self, link: Link, view: View, reported: int, why: Suspicion) -> Truncation:
         ratio = self.state.calibration(link.identity).ratio or 1.0
         sizes = [round(message_tokens(m) * ratio) for m in view.messages if m.role != "system"]
-        sent = max(reported, round(view.estimate * ratio))
-        learned = learned_window(reported, min(view.window, sent), sizes)
+        sent = max(reported, round(view.estimate * ratio * SENT_AT_MOST))  # an estimate may be too low
+        learned = learned_window(reported, min(view.window, sent), sizes, fixed=round(view.fixed * ratio))
         return Truncation(reported=reported, estimate=view.estimate, learned=learned, why=why)
 
     def _read(self) -> None:

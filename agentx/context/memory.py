@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,8 +98,6 @@ def _files(edited: Sequence[str], limit: int, read_file: Callable[[str], str | N
 
 
 def _path_of(arguments: str) -> str | None:
-    import json
-
     try:
         value = json.loads(arguments)
     except ValueError:

@@ -93,9 +93,9 @@ def verdict(why: Suspicion, *, reported: int, estimate: int, counted: int | None
     return reported in USUAL and reported < FIRST_REQUEST * estimate
 
 
-def learned_window(reported: int, believed: int, sizes: Sequence[int]) -> int:
+def learned_window(reported: int, believed: int, sizes: Sequence[int], *, fixed: int = 0) -> int:
     """The window that explains why *reported* tokens were read of messages with *sizes* (tokens, oldest first,
-    without the system prompt).
+    without the system prompt). *fixed* is what system prompt and tools take of *reported*.
 
     Always below *believed*, so that learning ends. At most what was reported plus one dropped message; within that
     the largest usual size, since a server whose window is too small to work with is lost.
@@ -106,7 +106,7 @@ def learned_window(reported: int, believed: int, sizes: Sequence[int]) -> int:
     whole = _halved(reported)
     if whole is not None and whole <= ceiling:
         return whole
-    most = min(ceiling, reported + dropped(reported, sizes))
+    most = min(ceiling, reported + dropped(reported - fixed, sizes))
     usual = [size for size in USUAL if reported <= size <= most]
     if usual and usual[-1] >= SMALLEST_WORKABLE:
         return usual[-1]
@@ -115,15 +115,15 @@ def learned_window(reported: int, believed: int, sizes: Sequence[int]) -> int:
     return usual[-1] if usual else max(1, min(ceiling, reported))
 
 
-def dropped(reported: int, sizes: Sequence[int]) -> int:
-    """The tokens of the message that was dropped last: the largest one near the place where *reported* is reached.
+def dropped(read: int, sizes: Sequence[int]) -> int:
+    """The tokens of the message that was dropped last: the largest one near the place from where *read* are left.
 
     Where exactly the server stopped is uncertain by a message or two.
     """
     left = sum(sizes)
     for index, size in enumerate(sizes):
-        if left <= reported:
-            return max(sizes[max(0, index - 2) : index + 1], default=0)
+        if left <= read:
+            return max(sizes[max(0, index - 2) : index + 2], default=0)
         left -= size
     return max(sizes[-2:], default=0)
 

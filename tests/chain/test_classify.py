@@ -202,7 +202,9 @@ def test_the_message_is_one_clean_line() -> None:
         classify(failed(502, "<html><title>502 Bad\nGateway</title></html>"), PROVIDER, NOW).message
         == "502 Bad Gateway"
     )
-    assert classify(failed(None, phase="connect"), PROVIDER, NOW).message == "p/m: None"
+    assert classify(failed(None, phase="connect"), PROVIDER, NOW).message == "None"
+    named = RequestFailed("p/qwen3:14b: cannot connect: refused", phase="connect")
+    assert classify(named, PROVIDER, NOW).message == "cannot connect: refused"
 
 
 def test_scopes_tell_how_far_a_failure_reaches() -> None:

@@ -290,6 +290,7 @@ def test_what_two_links_refuse_is_not_sent_to_a_third(world: World, fail: Failur
     with pytest.raises(ChainExhausted, match="the request itself is refused: a/m: bad_request: no such field"):
         ask(world, world.chain("a", "b", "c"))
     assert [world.hits(name) for name in "abc"] == [1, 1, 0]
+    assert [event.message for event in world.of(LinkFailed)] == ["unknown refusal: no such field"] * 2
 
 
 def test_a_link_that_alone_refuses_a_request_rests(world: World, fail: Failures) -> None:

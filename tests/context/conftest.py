@@ -47,7 +47,7 @@ def reply_of(text: str = "", **more: Any) -> Reply:
 
 
 class Scripted:
-    """Answers summary requests one after the other, the last answer again and again, and keeps what it was sent."""
+    """Answers summary requests, the last answer again and again, and keeps what it was sent."""
 
     def __init__(self, *answers: Reply | BaseException | str) -> None:
         self.answers = list(answers) or ["Goal: go on."]
@@ -128,7 +128,7 @@ class Bench:
 
     def result(
         self,
-        id: str,
+        call: str,
         text: str,
         *,
         name: str = "read_file",
@@ -136,8 +136,8 @@ class Bench:
         images: tuple[Image, ...] = (),
         **more: Any,
     ) -> int:
-        event = ToolEnded(id=id, name=name, ok=ok, seconds=0.1, bytes=len(text))
-        message = Message(role="tool", text=text, tool_call_id=id, name=name, images=images)
+        event = ToolEnded(id=call, name=name, ok=ok, seconds=0.1, bytes=len(text))
+        message = Message(role="tool", text=text, tool_call_id=call, name=name, images=images)
         return self.journal.append(event, {"message": message.to_json(), **more}).seq
 
     def reads(self, path: str, text: str, **more: Any) -> int:

@@ -385,6 +385,7 @@ def test_the_27_messages_are_found_cut_and_then_fit_with_both_keys(bench: Bench,
     bench.counter = lambda text: int(len(text) / 4 * 0.88)
     conversation_of_27(bench)
     server, window = Silent(real), 131_072
+    kept: list[Message] = []
     for _ in range(3):
         view = bench.view(
             window, bench.scripted("Facts: twelve notes on the harbour."), system=bench.system, tools=()

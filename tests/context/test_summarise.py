@@ -29,7 +29,15 @@ def items_of(number: int, length: int = 2_000) -> list[Item]:
     return found
 
 
-def told(ask: Any, *, window: int = 8_192, counter: Any = lambda text: None, **more: Any) -> Summary | Refused:
+def no_count(text: str) -> int | None:
+    return None
+
+
+def by_length(text: str) -> int | None:
+    return len(text) // 4
+
+
+def told(ask: Any, *, window: int = 8_192, counter: Any = no_count, **more: Any) -> Summary | Refused:
     settings: dict[str, Any] = {"before": "", "task": "read all", "limit_tokens": 400}
     model = Summariser(ask=ask, window=window, factor=1.0, seconds=more.pop("seconds", 30), counter=counter)
     return asyncio.run(summarise(model, more.pop("items", items_of(4)), **(settings | more)))
@@ -100,7 +108,7 @@ def test_a_model_that_never_answers_meets_a_deadline() -> None:
 
 def test_a_summary_of_a_truncated_request_is_refused(bench: Bench) -> None:
     reply = bench.reply("Goal: read all", usage=Usage(input=700, output=10))
-    answer = told(bench.scripted(reply), counter=lambda text: len(text) // 4)
+    answer = told(bench.scripted(reply), counter=by_length)
     assert isinstance(answer, Refused)
     assert answer.cause == "truncated"
 

@@ -101,6 +101,11 @@ def test_learning_only_ever_lowers(reported: int, believed: int, sizes: list[int
     assert 1 <= learned_window(reported, believed, sizes) < believed
 
 
+def test_system_prompt_and_tools_are_no_messages_that_were_dropped() -> None:
+    """A small task was dropped first, then the long result behind it: 900 of the 3,958 tokens are fixed."""
+    assert learned_window(3_958, 131_072, [70, 20, 300, *[20, 300] * 9], fixed=900) == 4_096
+
+
 def test_the_dropped_message_is_the_one_at_the_place_where_the_server_stopped() -> None:
     assert dropped(1_852, CONVERSATION) == NOTE
     assert dropped(100, [5_000, 60, 30]) == 5_000

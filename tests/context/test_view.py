@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,7 +134,7 @@ def test_whatever_happened_calls_and_results_are_paired_and_the_task_is_there(
         assert shown.messages[0] == Message(role="system", text="sys")
         assert "the task" in shown.messages[1].text
         roles = [message.role for message in shown.messages]
-        assert not any(a == b == "user" for a, b in zip(roles, roles[1:], strict=False))
+        assert not any(a == b == "user" for a, b in pairwise(roles))
 
 
 @given(st.lists(messages, max_size=25), st.integers(0, 26))

@@ -347,6 +347,13 @@ def test_a_stalled_body_of_plain_json_ends_by_the_idle_timer(serve: Serve) -> No
     assert (error.phase, error.timed_out) == ("body", True)
 
 
+def test_a_reply_without_end_is_ended_at_64_mib(serve: Serve) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    piece = b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % (b"x" * 2**20)
+    error = failure_of(serve, head, *[piece] * 65)
+    assert (error.status, error.message) == (200, "box/qwen: the answer is larger than 64 MiB")
+
+
 def test_tool_calls_are_joined_from_their_pieces(serve: Serve, events: Events) -> None:
     def call(index: int, **rest: Any) -> dict[str, Any]:
         return delta(tool_calls=[{"index": index, **rest}])
