@@ -103,6 +103,8 @@ class Teller:
 def trouble(event: Event) -> str | None:
     """What went wrong, and what agentx did about it."""
     match event:
+        case LinkFailed(class_="truncated"):
+            return None  # `truncated` and `window.learned` say it all
         case LinkFailed():
             until = f" · rests until {local_time(event.retry_at)}" if event.retry_at else ""
             return f"  ! {event.link}: {event.class_}: {shortened({'m': event.message}, 120)}{until}"
@@ -112,11 +114,12 @@ def trouble(event: Event) -> str | None:
             return f"  ~ waiting until {local_time(event.until)}: {event.reason}"
         case WindowLearned():
             was = f"{event.was:,}" if event.was else "unknown"
-            return f"  ! {event.link}: the window is {event.value:,}, not {was}: {event.evidence}"
+            return f"  ! {event.link}: the window is {event.value:,}, not {was}"
         case Truncated():
-            return f"  ! {event.link}: read only {event.reported:,} of about {event.estimate:,} tokens"
+            read = f"read only {event.reported:,} of about {event.estimate:,} tokens"
+            return f"  ! {event.link}: cut the conversation in silence: {read}"
         case Compacted():
-            steps = ", ".join(str(tier["tier"]) for tier in event.tiers if tier.get("ok")) or "nothing helped"
+            steps = ", ".join(str(tier["name"]) for tier in event.tiers if tier.get("ok")) or "nothing helped"
             return f"  · compacted {short(event.before)} → {short(event.after)} ({event.cause}; {steps})"
         case BreakerChanged():
             return f"  ! compaction breaker {event.state}: {event.cause}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentx.config.links import Link
-from agentx.context.budget import Budget
+from agentx.context.budget import SMALLEST_REPLY, Budget
 from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
@@ -104,7 +104,8 @@ class Context:
             if view.measured <= budget.usable:
                 return view
         must_fit = least_lossy(found, budget.usable) is None or best is not None
-        outcome = await self._compact(frame, ask, "overflow" if must_fit else "threshold", must_fit=must_fit)
+        too_large = least_lossy(found, budget.window - SMALLEST_REPLY) is None
+        outcome = await self._compact(frame, ask, "overflow" if too_large else "threshold", must_fit=must_fit)
         return self._view(self._what_there_is(frame, outcome), frame)
 
     async def compact_now(
