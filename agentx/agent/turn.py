@@ -11,7 +11,7 @@ from agentx.agent.prompts import system_prompt
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
-from agentx.context.engine import Context, View
+from agentx.context.engine import Ask, Context, View
 from agentx.errors import RequestFailed
 from agentx.events import LinkSelected, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal
@@ -30,10 +30,12 @@ Price = Callable[[Link, Usage], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What the settings say of budgets."""
+    """What the settings say of budgets and compaction."""
 
     fraction: float
     cap: int
+    summaries: bool = True
+    """Models may write summaries; what code does by itself always runs."""
 
 
 class Turns:
@@ -112,7 +114,7 @@ class Turns:
             budget,
             system=system,
             tools=tools,
-            ask=lambda messages, max_tokens: self._summary(link, messages, max_tokens),
+            ask=self.summariser(link) if self.numbers.summaries else None,
             count=self.wires(link).count,
         )
         self._views[link.identity] = view
@@ -194,6 +196,10 @@ class Turns:
         if template is None:
             return None
         return template.replace("{model}", link.model).replace("{window}", "32768")
+
+    def summariser(self, link: Link) -> Ask:
+        """What asks *link* for a summary."""
+        return lambda messages, max_tokens: self._summary(link, messages, max_tokens)
 
     async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int) -> Reply:
         request = Request(

@@ -82,6 +82,9 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         limits=ToolLimits(timeout=settings.shell.timeout_seconds),
     )
     stack.push_async_callback(toolbox.close)
+    turns: Turns
+    cheap = cheap_link(around.config)
+    await registry.refresh((*around.links, *([cheap] if cheap else [])))
     context = Context(
         journal,
         policy=settings.compaction.policy,
@@ -89,8 +92,9 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
+        cheap=None if cheap is None else lambda messages, most: turns.summariser(cheap)(messages, most),
+        cheap_window=0 if cheap is None else registry.window(cheap).size,
     )
-    turns: Turns
 
     def learn(link: Link, limit: int, evidence: str) -> None:
         turns.learn(link, limit, evidence)
@@ -120,12 +124,15 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         wires=wires.of,
         price=price_of(registry),
         timers=timers,
-        numbers=Numbers(fraction=settings.compaction.fraction, cap=settings.compaction.cap),
+        numbers=Numbers(
+            fraction=settings.compaction.fraction,
+            cap=settings.compaction.cap,
+            summaries=settings.compaction.summaries,
+        ),
         workspace=str(workspace),
         instructions=instructions_of(workspace),
         only_tools=settings.tools.only,
     )
-    await registry.refresh(around.links)
     return Agent(
         journal=journal,
         turns=turns,
@@ -176,6 +183,12 @@ def _key_values(around: Surroundings) -> Callable[[], list[str]]:
     """The values that must never be shown; read again each time, since keys may change."""
     names = {link.key_variable for link in around.links} - {None}
     return lambda: [value for name in names if name and (value := around.environ.get(name))]
+
+
+def cheap_link(config: Config) -> Link | None:
+    """The model that is asked for summaries after the active one, where one is set."""
+    compaction = config.settings.compaction
+    return config.link(compaction.summary_model) if compaction.summary_model and compaction.summaries else None
 
 
 def price_of(registry: Registry) -> Callable[[Link, Usage], float | None]:

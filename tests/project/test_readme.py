@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -27,8 +28,9 @@ def test_the_readme_shows_only_commands_and_options_that_exist() -> None:
     for line in re.findall(r"^\$? *agentx ([a-z].*)$", "\n".join(blocks("console") + blocks("sh")), re.MULTILINE):
         words = re.sub(r"(['\"]).*?\1", "TEXT", line.split("#")[0]).split()
         command: Any = cli
-        while words and words[0] in getattr(command, "commands", COMMANDS if command is cli else {}):
-            command = command.get_command(None, words.pop(0))
+        context = click.Context(cli)
+        while words and isinstance(command, click.Group) and words[0] in command.list_commands(context):
+            command = command.get_command(context, words.pop(0))
         assert command is not cli, line
         known = {option for parameter in command.params for option in parameter.opts}
         known |= {f"-{letter}" for option in known if len(option) == 2 for letter in option[1:]}
