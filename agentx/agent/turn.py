@@ -13,8 +13,8 @@ from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, View
 from agentx.errors import RequestFailed
-from agentx.events import LinkSelected, Replied, Requested, Truncated, Warned, WindowLearned
-from agentx.journal import Journal
+from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
+from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
 from agentx.windows.registry import Registry
@@ -140,18 +140,8 @@ class Turns:
         link, view = answer.link, self._views[answer.link.identity]
         reply = self._with_own_ids(answer.reply, link)
         usage = reply.usage
-        self.journal.append(
-            Replied(
-                link=link.name,
-                model=reply.model or link.model,
-                finish=reply.finish,
-                usage=None if usage is None else usage.to_json(),
-                seconds=round(reply.seconds, 3),
-                cost=None if usage is None else self.price(link, usage),
-            ),
-            {"message": reply.message.to_json(), "view": view.to_json()},
-            durable=True,
-        )
+        payload = {"message": reply.message.to_json(), "view": view.to_json()}
+        self._tell_reply(link, reply, "turn", payload)
         self.context.replied(link, view, usage)
         if usage is not None:
             self.registry.succeeded(link, usage.input + usage.output)
@@ -213,19 +203,7 @@ class Turns:
         )
         self._tell_request(link, request)
         reply = await self.wires(link).ask(request, self.timers)
-        usage = reply.usage
-        self.journal.append(
-            Replied(
-                link=link.name,
-                model=reply.model or link.model,
-                finish=reply.finish,
-                usage=None if usage is None else usage.to_json(),
-                seconds=round(reply.seconds, 3),
-                cost=None if usage is None else self.price(link, usage),
-                purpose="summary",
-            ),
-            durable=True,
-        )
+        self._tell_reply(link, reply, "summary", None)
         return reply
 
     def _tell_request(self, link: Link, request: Request) -> None:
@@ -239,6 +217,19 @@ class Turns:
                 purpose=request.purpose,
             )
         )
+
+    def _tell_reply(self, link: Link, reply: Reply, purpose: Purpose, payload: Payload | None) -> None:
+        usage = reply.usage
+        event = Replied(
+            link=link.name,
+            model=reply.model or link.model,
+            finish=reply.finish,
+            usage=None if usage is None else usage.to_json(),
+            seconds=round(reply.seconds, 3),
+            cost=None if usage is None else self.price(link, usage),
+            purpose=purpose,
+        )
+        self.journal.append(event, payload, durable=True)
 
     def _announce(self, link: Link, window: Window, budget: Budget, reason: str) -> None:
         now = (link.identity, budget.window, budget.threshold, window.source)

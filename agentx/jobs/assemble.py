@@ -37,6 +37,7 @@ from agentx.wires.make import client, wire_for
 from agentx.wires.messages import Timers, Usage, Wire
 
 Listener = Callable[[Entry], None]
+NAP_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,9 @@ class Surroundings:
     config: Config
     links: tuple[Link, ...]
     listener: Listener | None = None
+    now: Callable[[], float] = time.time
+    """The clock that rests and waits are counted by, in epoch seconds."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 def limits_of(config: Config) -> Limits:
@@ -58,72 +62,35 @@ def limits_of(config: Config) -> Limits:
 async def assemble(job: Job, journal: Journal, around: Surroundings, stack: AsyncExitStack) -> Agent:
     """The agent for *job*; what must be closed is given to *stack*. Asks the servers once for their windows."""
     order = Order.from_json(journal.meta("order") or "{}")
-    workspace = Path(order.workspace)
-    settings = around.config.settings
+    workspace, settings = Path(order.workspace), around.config.settings
     http = await stack.enter_async_context(client())
     wires = _Wires(around, http)
     stack.push_async_callback(wires.close)
-    registry = open_registry(around.paths, around.environ, http)
-    timers = Timers(
-        connect=settings.timers.connect,
-        first=settings.timers.first,
-        idle=settings.timers.idle,
-        total=settings.timers.total,
-    )
-    toolbox = Toolbox(
-        workspace,
-        job.output,
-        environ=around.environ,
-        secrets=_key_values(around),
-        restore=lambda id_, offset: restore(journal, id_, offset),
-        restored_seq=lambda id_: restored_seq(journal, id_),
-        tell=journal.append,
-        rg=find_ripgrep(around.environ, sys.executable),
-        limits=ToolLimits(timeout=settings.shell.timeout_seconds),
-    )
+    toolbox = _toolbox(job, journal, around, workspace)
     stack.push_async_callback(toolbox.close)
-    turns: Turns
     cheap = cheap_link(around.config)
+    registry = open_registry(around.paths, around.environ, http, around.now)
     await registry.refresh((*around.links, *([cheap] if cheap else [])))
+    turns: Turns
     context = Context(
         journal,
         policy=settings.compaction.policy,
-        now=time.time,
+        now=around.now,
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
         cheap=None if cheap is None else lambda messages, most: turns.summariser(cheap)(messages, most),
         cheap_window=0 if cheap is None else registry.window(cheap).size,
     )
-
-    def learn(link: Link, limit: int, evidence: str) -> None:
-        turns.learn(link, limit, evidence)
-
-    longest = settings.wait.max_hours * 3600
-    health = Health(around.paths.health, environ=around.environ, tell=journal.append)
-    stack.callback(health.close)
-    chain = Chain(
-        around.links,
-        wires=wires.of,
-        health=health,
-        tell=journal.append,
-        now=time.time,
-        sleep=_watchful_sleep(journal),
-        random=random.random,
-        timers=timers,
-        max_wait_seconds=longest,
-        patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
-        learn=learn,
-    )
     turns = Turns(
         journal=journal,
-        chain=chain,
+        chain=_chain(journal, around, wires, stack, lambda link, limit, why: turns.learn(link, limit, why)),
         context=context,
         registry=registry,
         toolbox=toolbox,
         wires=wires.of,
         price=price_of(registry),
-        timers=timers,
+        timers=timers_of(around.config),
         numbers=Numbers(
             fraction=settings.compaction.fraction,
             cap=settings.compaction.cap,
@@ -142,6 +109,54 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         totals=lambda: totals(journal, time.time()),
         until=order.until,
     )
+
+
+def _toolbox(job: Job, journal: Journal, around: Surroundings, workspace: Path) -> Toolbox:
+    return Toolbox(
+        workspace,
+        job.output,
+        environ=around.environ,
+        secrets=_key_values(around),
+        restore=lambda id_, offset: restore(journal, id_, offset),
+        restored_seq=lambda id_: restored_seq(journal, id_),
+        tell=journal.append,
+        rg=find_ripgrep(around.environ, sys.executable),
+        limits=ToolLimits(timeout=around.config.settings.shell.timeout_seconds),
+    )
+
+
+def _chain(
+    journal: Journal,
+    around: Surroundings,
+    wires: _Wires,
+    stack: AsyncExitStack,
+    learn: Callable[[Link, int, str], object],
+) -> Chain:
+    """The chain, with the health that all jobs share.
+
+    A job that has had an answer before waits out a dead network; a new one soon says that nobody is there.
+    """
+    health = Health(around.paths.health, environ=around.environ, now=around.now, tell=journal.append)
+    stack.callback(health.close)
+    longest = around.config.settings.wait.max_hours * 3600
+    return Chain(
+        around.links,
+        wires=wires.of,
+        health=health,
+        tell=journal.append,
+        now=around.now,
+        sleep=_watchful_sleep(journal, around.sleep),
+        random=random.random,
+        timers=timers_of(around.config),
+        max_wait_seconds=longest,
+        patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
+        learn=learn,
+    )
+
+
+def timers_of(config: Config) -> Timers:
+    timers = config.settings.timers
+    return Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total)
 
 
 class _Wires:
@@ -165,13 +180,16 @@ class _Wires:
                 await close()
 
 
-def _watchful_sleep(journal: Journal) -> Callable[[float], Awaitable[None]]:
-    """A sleep that ends early, with StopRequested, when somebody asks the job to stop."""
+def _watchful_sleep(
+    journal: Journal, nap: Callable[[float], Awaitable[None]]
+) -> Callable[[float], Awaitable[None]]:
+    """A sleep of many *nap*s that ends early, with StopRequested, when somebody asks the job to stop."""
 
     async def sleep(seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, 0.5))
+        left = seconds
+        while left > 0:
+            await nap(min(left, NAP_SECONDS))
+            left -= NAP_SECONDS
             for letter in journal.letters("stop"):
                 journal.take(letter)
                 raise StopRequested("stopped on request while waiting; nothing is lost")

@@ -1,0 +1,143 @@
+"""Whole jobs in this very process: real sockets, real files, real journals; only waiting takes no time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentx.agent.ending import Ending
+from agentx.config.load import load
+from agentx.config.paths import Paths, paths
+from agentx.jobs.assemble import Surroundings
+from agentx.jobs.run import run_job
+from agentx.jobs.store import Job, Order, Store
+from agentx.journal import Entry
+from agentx.testing.conversations import note_task, twelve_notes
+from agentx.testing.server import FaultServer
+
+
+@dataclass
+class Skipping:
+    """The real clock, set forward by whoever sleeps."""
+
+    skipped: float = 0.0
+
+    def now(self) -> float:
+        return time.time() + self.skipped
+
+    async def sleep(self, seconds: float) -> None:
+        self.skipped += seconds
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a job said, and how it ended."""
+
+    job: Job
+    ending: Ending
+    events: Sequence[Mapping[str, Any]]
+    seconds: float
+    waited: float
+
+    def of(self, kind: str, **fields: Any) -> list[Mapping[str, Any]]:
+        """The events of *kind* in which all *fields* are as given."""
+        return [
+            event
+            for event in self.events
+            if event["type"] == kind and all(event[name] == value for name, value in fields.items())
+        ]
+
+    @property
+    def answer(self) -> str:
+        return self.ending.answer or str(self.events[-1].get("answer") or "")
+
+    @property
+    def story(self) -> str:
+        """For a failed assertion: what happened, in short."""
+        left_out = ("job", "time", "seq", "arguments", "totals", "limits")
+        lines = [json.dumps({k: v for k, v in e.items() if k not in left_out})[:300] for e in self.events]
+        return "\n".join(lines[-60:])
+
+
+@dataclass
+class Night:
+    """A home, a workspace with notes, and jobs over links to servers: `night.run([one, two])`."""
+
+    folder: Path
+    environ: dict[str, str] = field(default_factory=dict[str, str])
+    clock: Skipping = field(default_factory=Skipping)
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "work"
+
+    @property
+    def paths(self) -> Paths:
+        return paths({"AGENTX_HOME": str(self.folder / "home")})
+
+    def notes(self, count: int = 12, words: int = 240) -> tuple[str, ...]:
+        """Notes on disk; their codes."""
+        return twelve_notes(self.workspace, count=count, words=words)
+
+    def configure(self, links: Sequence[FaultServer | Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
+        """One link for each of *links*: a server, or `{"server": ..., "card": ..., and what a link takes}`."""
+        chain: list[dict[str, Any]] = []
+        providers: dict[str, Any] = {}
+        for number, one in enumerate(links, 1):
+            given: dict[str, Any] = dict(one) if isinstance(one, Mapping) else {"server": one}
+            server: FaultServer = given.pop("server")
+            card = given.pop("card", "openai-compatible")
+            base = server.url if card == "ollama" else server.v1
+            providers[f"s{number}"] = {"card": card, "base_url": base, **given.pop("provider", {})}
+            chain.append({"model": f"s{number}/{server.models[0]}", **given})
+        timers = {"connect": 2, "first": 0.4, "idle": 0.3, "total": 20}
+        whole = {"chains": {"night": chain}, "default_chain": "night", "providers": providers, "timers": timers}
+        file = self.paths.user_file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(whole | dict(settings)))
+
+    def run(
+        self,
+        links: Sequence[FaultServer | Mapping[str, Any]],
+        task: str | None = None,
+        *,
+        job: Job | None = None,
+        said: str | None = None,
+        **settings: Any,
+    ) -> Ran:
+        """The job for *task* (by default, to read the twelve notes), run to its end; or *job* again."""
+        self.configure(links, settings)
+        config = load(self.paths, self.workspace, self.environ)
+        order = Order(task=task or note_task(), workspace=str(self.workspace))
+        job = job or Store(self.paths.jobs).create(order)
+        events: list[Mapping[str, Any]] = []
+
+        def listen(entry: Entry) -> None:
+            events.append(json.loads(entry.line("j")))
+
+        around = Surroundings(
+            paths=self.paths,
+            environ=self.environ,
+            config=config,
+            links=config.chain(),
+            listener=listen,
+            now=self.clock.now,
+            sleep=self.clock.sleep,
+        )
+        began, skipped = time.monotonic(), self.clock.skipped
+        ending = run_job(job, around, said=said)
+        return Ran(job, ending, events, time.monotonic() - began, self.clock.skipped - skipped)
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Night:
+    made = Night(tmp_path)
+    made.workspace.mkdir()
+    return made
