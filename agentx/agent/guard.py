@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 WAITING_TOOLS = frozenset({"shell_output"})
 """Polling is not looping."""
+
+
+DURATION = re.compile(r"\b\d+(\.\d+)? ?m?s\b")
+
+
+def without_times(text: str) -> str:
+    """*text* without durations: the same command hardly ever takes the same time twice."""
+    return DURATION.sub("", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,7 @@ class LoopGuard:
         """The guard that also knows this call; order of arguments does not matter."""
         if name in WAITING_TOOLS:
             return self
-        sorted_text = json.dumps([name, arguments, result], sort_keys=True, ensure_ascii=False)
+        sorted_text = json.dumps([name, arguments, without_times(result)], sort_keys=True, ensure_ascii=False)
         mark = hashlib.sha256(sorted_text.encode("utf-8", "replace")).hexdigest()
         return replace(self, seen=(*self.seen, mark)[-self.memory :])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from agentx.agent import prompts
 from agentx.agent.calls import Calls, Pending, arguments_of, pending_calls
 from agentx.agent.ending import Ending, done, unfinished
-from agentx.agent.guard import LoopGuard
+from agentx.agent.guard import LoopGuard, without_times
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.turn import Turns
 from agentx.context.clip import result_limit
@@ -52,6 +52,7 @@ class Agent:
         self.until = until
         self.guard = LoopGuard()
         self.nudges: dict[str, int] = {}
+        self.check_said = ""
 
     async def run(self) -> Ending:
         """The ending. Raises AgentxError for endings that are errors (limits, chain, context, stop)."""
@@ -134,7 +135,11 @@ class Agent:
             command = json.dumps({"command": self.until, "timeout": CHECK_SECONDS})
             checked = await self.toolbox.run(ToolCall("check", "shell", command))
             if not checked.ok:
-                if self.nudge("check", prompts.check_failed(self.until, checked.text[-LONGEST_CHECK:])):
+                said = checked.text[-LONGEST_CHECK:]
+                if without_times(said) != self.check_said:  # something changed: the model gets somewhere
+                    self.check_said = without_times(said)
+                    self.nudges.pop("check", None)
+                if self.nudge("check", prompts.check_failed(self.until, said)):
                     return None
                 return unfinished(f"the check `{self.until}` still fails", answer=answer)
         return done(answer)

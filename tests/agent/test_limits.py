@@ -76,6 +76,13 @@ def test_the_order_of_arguments_does_not_hide_a_loop() -> None:
     assert guard.repetitions == 2
 
 
+def test_the_time_that_a_command_took_does_not_hide_a_loop() -> None:
+    guard = LoopGuard()
+    for seconds in ("0.1", "0.2", "1.3"):
+        guard = guard.after("shell", {"command": "make"}, f"[exit code 2, {seconds} s]\nno rule")
+    assert guard.repetitions == 3
+
+
 def test_polling_is_no_loop() -> None:
     guard = LoopGuard()
     for _ in range(20):

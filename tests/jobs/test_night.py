@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentx.testing.brain import KeyKeeper, NoteReader, Script
+from agentx.testing.brain import Call, KeyKeeper, NoteReader, Script
 from agentx.testing.conversations import PERSONAL_KEY, SYSTEM_KEY, TASK, conversation27, twelve_notes
 from agentx.testing.faults import Status, always, rate_limited
 from agentx.testing.server import FaultServer
@@ -126,8 +126,6 @@ def test_a_return_to_the_large_window_shows_everything_again(home: Any) -> None:
 
 def test_a_tool_result_that_is_too_large_is_clipped_and_can_be_had_whole(home: Any) -> None:
     (home.workspace / "long.txt").write_text("\n".join(f"line {n} of the long file" for n in range(9_000)))
-    from agentx.testing.brain import Call
-
     script = Script([Call("read_file", {"path": "long.txt", "limit": 9_000}), "read"])
     with FaultServer(models=["m"], brain=script, window=16_000, claims=16_000) as server:
         home.configure({**links("box/m"), "providers": {"box": provider(server)}})
@@ -150,8 +148,6 @@ def test_the_story_and_the_answer_go_to_their_own_streams(home: Any) -> None:
 
 
 def test_the_users_check_decides_when_a_job_is_done(home: Any) -> None:
-    from agentx.testing.brain import Call
-
     script = Script(["done!", Call("write_file", {"path": "made.txt", "content": "x"}), "now it is done"])
     with FaultServer(models=["m"], brain=script, window=32_000) as server:
         home.configure({**links("box/m"), "providers": {"box": provider(server)}})
@@ -160,9 +156,20 @@ def test_the_users_check_decides_when_a_job_is_done(home: Any) -> None:
     assert done.of("nudge")
 
 
-def test_open_items_of_the_plan_are_never_done(home: Any) -> None:
-    from agentx.testing.brain import Call
+def test_a_check_that_says_something_new_each_time_is_not_given_up(home: Any) -> None:
+    """Six files are wanted, one after the other: more than a model is told the same thing."""
+    check = "for n in 1 2 3 4 5 6; do test -f $n || { echo $n is missing; exit 1; }; done"
+    steps: list[Call | str] = ["done"]
+    for number in range(1, 7):
+        steps += [Call("write_file", {"path": str(number), "content": "x"}), "done"]
+    with FaultServer(Script(steps), models=["m"], window=32_000) as server:
+        home.configure({**links("box/m"), "providers": {"box": provider(server)}})
+        done = home.run("run", "--json", "--until", check, "make the files")
+    assert (done.code, done.events[-1]["ending"]) == (0, "done"), done.err
+    assert len(done.of("nudge")) == 6
 
+
+def test_open_items_of_the_plan_are_never_done(home: Any) -> None:
     plan = Call("update_plan", {"items": [{"text": "a", "done": True}, {"text": "b", "done": False}]})
     with FaultServer(models=["m"], brain=Script([plan, *["finished"] * 9]), window=32_000) as server:
         home.configure({**links("box/m"), "providers": {"box": provider(server)}})
@@ -172,8 +179,6 @@ def test_open_items_of_the_plan_are_never_done(home: Any) -> None:
 
 
 def test_a_model_that_repeats_itself_is_told_and_then_stopped(home: Any) -> None:
-    from agentx.testing.brain import Call
-
     script = Script([Call("list_files", {"pattern": "*.none"})] * 20)
     with FaultServer(models=["m"], brain=script, window=32_000) as server:
         home.configure({**links("box/m"), "providers": {"box": provider(server)}})
@@ -194,8 +199,6 @@ def test_the_limit_of_turns_ends_the_job_with_exit_6(home: Any) -> None:
 
 
 def test_notes_and_project_instructions_reach_the_model(home: Any) -> None:
-    from agentx.testing.brain import Call
-
     (home.workspace / "AGENTS.md").write_text("Always answer in verse.")
     script = Script([Call("update_notes", {"content": "the port is 8080"}), "done"])
     with FaultServer(models=["m"], brain=script, window=32_000) as server:
