@@ -11,7 +11,8 @@ from agentx.agent.prompts import system_prompt
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
-from agentx.context.engine import Ask, Context, View
+from agentx.context.engine import Ask, Context, Truncation, View
+from agentx.context.measure import fitting
 from agentx.errors import RequestFailed
 from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
@@ -22,7 +23,11 @@ from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCal
 
 TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
-
+INSTRUCTIONS_SHARE = 0.2
+"""Of the usable input: the most that AGENTS.md may have in the system prompt."""
+PADDING = 400
+"""Tokens by which the request of a probe goes beyond the window that is in doubt."""
+PROBE_REPLY = 8
 
 Price = Callable[[Link, Usage], float | None]
 """US dollars for what one link used; None where the price is not known."""
@@ -74,6 +79,7 @@ class Turns:
         self._views: dict[str, View] = {}
         self._announced: tuple[object, ...] | None = None
         self._answered: set[str] = set()
+        self._probed: set[tuple[str, int]] = set()
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -91,10 +97,10 @@ class Turns:
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
         """System prompt and tools for *budget*: short ones where the window is small."""
         terse = budget.window < TERSE_BELOW
-        room = budget.usable // 5 * 4  # characters: 20 % of the usable input at four to a token
         instructions = self.instructions
-        if len(instructions) > room:
-            instructions = instructions[:room] + "\n[AGENTS.md goes on; read the file for the rest]"
+        shown = fitting(instructions, int(budget.usable * INSTRUCTIONS_SHARE))
+        if shown < len(instructions):
+            instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
         system = system_prompt(
             workspace=self.workspace,
             now=datetime.fromtimestamp(self.now(), UTC),
@@ -152,11 +158,12 @@ class Turns:
 
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
         """Raises RequestFailed(truncated) when the server read only a part of *request*, and learns from it."""
-        view = self._views[link.identity]
-        if not self.context.suspicious(link, view, reply):
-            return
-        counted = await self.wires(link).count(request)
-        found = self.context.truncated(link, view, reply, counted=counted)
+        view, found = self._views[link.identity], None
+        if self.context.suspicious(link, view, reply):
+            counted = await self.wires(link).count(request)
+            found = self.context.truncated(link, view, reply, counted=counted)
+        if found is None and (limit := self.context.in_doubt(link, view, reply)) is not None:
+            found = await self._probe(link, request, view, reply, limit)
         if found is None:
             return
         window = self.registry.window(link)
@@ -170,8 +177,39 @@ class Turns:
             phase="reply",
             status=200,
             error_class="truncated",
-            hint=self.window_hint(link),
+            hint=link.window_hint,
         )
+
+    async def _probe(
+        self, link: Link, request: Request, view: View, reply: Reply, limit: int
+    ) -> Truncation | None:
+        """Whether the server keeps only *limit* tokens, by a request that is longer than that for sure.
+
+        Asked once for each link and limit. A probe that fails proves nothing.
+        """
+        if reply.usage is None or (link.identity, limit) in self._probed:
+            return None
+        self._probed.add((link.identity, limit))
+        more = limit - reply.usage.input + PADDING
+        padding = Message(role="user", text="word " * more + "\nAnswer with one word.")
+        probe = replace(
+            request,
+            messages=(*request.messages, padding),
+            max_tokens=PROBE_REPLY,
+            purpose="probe",
+            estimate=request.estimate + more,
+        )
+        self._tell_request(link, probe)
+        try:
+            answer = await self.wires(link).ask(probe, self.timers)
+        except RequestFailed as error:
+            read = error.prompt_tokens
+        else:
+            self._tell_reply(link, answer, "probe", None)
+            read = answer.usage.input if answer.usage else None
+        if read is None or read > limit:
+            return None
+        return Truncation(reported=read, estimate=view.measured + more, learned=limit, why="probe")
 
     def learn(self, link: Link, limit: int, evidence: str) -> None:
         """Remember a limit that the endpoint proved, and say so when it changes what is believed."""
@@ -179,13 +217,6 @@ class Turns:
         if self.registry.learn(link, limit, evidence) is not None:
             now = self.registry.window(link).size
             self.journal.append(WindowLearned(link=link.name, value=now, was=was, evidence=evidence))
-
-    def window_hint(self, link: Link) -> str | None:
-        """How a user sets the window of this very server."""
-        template = link.provider.window_hint
-        if template is None:
-            return None
-        return template.replace("{model}", link.model).replace("{window}", "32768")
 
     def summariser(self, link: Link) -> Ask:
         """What asks *link* for a summary."""

@@ -12,6 +12,7 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.wires.key import headers_for, key_for
+from agentx.wires.transport import origin, root_cause
 
 ADDRESSES = {
     # litellm_prefix: (address where none is set, route)
@@ -90,7 +91,7 @@ async def _get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], 
         what = f"no answer within {timeout_seconds:g} s"
         raise RequestFailed(what, phase="connect", timed_out=True) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise RequestFailed(f"cannot connect: {error}", phase="connect") from error
+        raise RequestFailed(f"cannot connect to {origin(url)}: {root_cause(error)}", phase="connect") from error
     if not answer.is_success:
         raise RequestFailed(
             f"answered {answer.status_code}",

@@ -11,6 +11,7 @@ from agentx.chain.health import Rest
 from agentx.config.links import Link
 from agentx.errors import AgentxError, ChainExhausted, ContextOverflow, ErrorClass, NoUsableModel
 
+WINDOW_BLAMED = ("overflow", "truncated")
 CHECK_HINT = "`agentx chain --check` asks every link"
 
 
@@ -35,7 +36,7 @@ def of_failure(link: Link, failure: Failure) -> Ended:
         link=link.name,
         error_class=failure.error_class,
         message=failure.message,
-        hint=failure.hint,
+        hint=failure.hint or (link.window_hint if failure.error_class in WINDOW_BLAMED else None),
         out=failure.error_class in ("auth", "not_found"),
         keyless=failure.keyless,
     )
@@ -43,7 +44,8 @@ def of_failure(link: Link, failure: Failure) -> Ended:
 
 def of_overflow(link: Link, error: ContextOverflow) -> Ended:
     """No request could be made for *link*."""
-    return Ended(link=link.name, error_class="overflow", message=error.message, hint=error.hint)
+    hint = "; or ".join(part for part in (link.window_hint, error.hint) if part)
+    return Ended(link=link.name, error_class="overflow", message=error.message, hint=hint or None)
 
 
 def of_rest(link: Link, rest: Rest) -> Ended:
@@ -69,11 +71,10 @@ def nothing_left(links: Sequence[Ended], *, answered: bool) -> AgentxError:
     return _exhausted("no link of the chain can answer", links)
 
 
-def waited_enough(links: Sequence[Ended], *, wanted: str, allowed_seconds: float) -> AgentxError:
-    """The next link would be ready at *wanted* (UTC), which is longer than may be waited."""
-    return _exhausted(
-        f"every link rests until {wanted} or longer, and {_span(allowed_seconds)} may be waited", links
-    )
+def waited_enough(links: Sequence[Ended], *, wanted_seconds: float, allowed_seconds: float) -> AgentxError:
+    """The next link would be ready in *wanted_seconds*, which is longer than may be waited."""
+    wanted, allowed = _span(wanted_seconds), _span(allowed_seconds)
+    return _exhausted(f"every link rests for {wanted} or longer, and {allowed} may be waited", links)
 
 
 def nobody_there(links: Sequence[Ended]) -> AgentxError:

@@ -206,7 +206,7 @@ class Chain:
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
-            if other.name in walk.unfit and ended and ended.error_class in (*REFUSED, "malformed_history"):
+            if other.name in walk.unfit and other.name not in self._too_small and ended:
                 self.health.rest(other, None, ended.error_class, ended.message)
 
     def _reason(self, link: Link, walk: Walk) -> str:
@@ -263,7 +263,7 @@ class Chain:
         endings = self._endings(walk)
         if nobody:
             raise verdict.nobody_there(endings)
-        raise verdict.waited_enough(endings, wanted=utc(until), allowed_seconds=allowed)
+        raise verdict.waited_enough(endings, wanted_seconds=until - self._now(), allowed_seconds=allowed)
 
     def _endings(self, walk: Walk) -> list[verdict.Ended]:
         """How it stands with each link, in order: what it said to this request, else why it rests."""

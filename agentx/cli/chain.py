@@ -14,6 +14,7 @@ from agentx.cli.output import answer, answer_json, table
 from agentx.cli.session import Session
 from agentx.config.links import Link
 from agentx.errors import RequestFailed, UsageError
+from agentx.jobs.status import local_time
 
 CHECK_SECONDS = 10.0
 
@@ -54,6 +55,8 @@ async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list
     rows: list[dict[str, Any]] = []
     async with client() as http:
         registry = open_registry(session.paths(), session.environ, http)
+        if check:
+            await registry.refresh(links)
         checks = await asyncio.gather(*(_check(session, link, http) for link in links)) if check else []
         for number, link in enumerate(links, 1):
             variable = link.key_variable
@@ -147,7 +150,7 @@ def _key_state(row: dict[str, Any]) -> str:
 def _state(row: dict[str, Any]) -> str:
     if row["state"] in ("ready", "no key"):
         return str(row["state"])
-    return f"{row['state']} until {row['until']}: {row['class']}: {row['message']}"
+    return f"{row['state']} until {local_time(row['until'])}: {row['class']}: {row['message']}"
 
 
 def _checked(check: dict[str, Any]) -> str:

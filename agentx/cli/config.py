@@ -14,6 +14,7 @@ import click
 
 from agentx.cli.output import answer, answer_json, table, tell
 from agentx.cli.session import Session
+from agentx.cli.words import count
 from agentx.errors import ConfigError, Problem, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def check(session: Session, *, as_json: bool) -> None:
 
 def summary(loaded: Config, files: Sequence[str]) -> str:
     settings = loaded.settings
-    counts = f"{len(settings.chains)} chains, {len(settings.providers)} providers, {len(loaded.cards)} cards"
+    sizes = {"chain": settings.chains, "provider": settings.providers, "card": loaded.cards}
+    counts = ", ".join(count(len(there), noun) for noun, there in sizes.items())
     return f"ok: {', '.join(files) or 'no file, only defaults'} ({counts})"
 
 
@@ -175,7 +177,10 @@ def schema_text() -> str:
 @json_option
 @click.pass_obj
 def init(session: Session, *, force: bool, as_json: bool) -> None:
-    """Write an agentx.yaml with everything explained and nothing set, and its schema for editors."""
+    """Write a commented agentx.yaml that sets nothing.
+
+    Its schema for editors is put beside it.
+    """
     from agentx.config.template import TEMPLATE
 
     file = session.paths().user_file

@@ -16,6 +16,15 @@ from agentx.journal import Journal
 
 BAR = 24
 
+WORDS = {
+    "job.started": "the task",
+    "reply": "replies and calls",
+    "tool.ended": "tool results",
+    "message": "said by people",
+    "nudge": "said by agentx",
+}
+"""What people call the entries that carry a message."""
+
 
 @click.command()
 @click.argument("job")
@@ -42,7 +51,8 @@ def _facts(journal: Journal, used: int) -> dict[str, Any]:
     breaker = journal.last("breaker")
     compactions = [entry.event for entry in journal.read(types=("compaction",))]
     kinds = journal.query(
-        "select type, count(*), sum(length(json_extract(payload, '$.message.text'))) from entries"
+        "select type, count(*), sum(length(json_extract(payload, '$.message.text'))"
+        " + length(coalesce(json_extract(payload, '$.message.tool_calls'), ''))) from entries"
         " where json_extract(payload, '$.message') is not null group by type"
     )
     return {
@@ -79,5 +89,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         rows.append([one["cause"], one["before"], one["after"], steps])
     if rows:
         lines += ["", table(["COMPACTION", "BEFORE", "AFTER", "TIERS"], rows)]
-    lines += ["", table(["JOURNAL", "MESSAGES", "CHARACTERS"], [list(row.values()) for row in facts["journal"]])]
+    held = [[WORDS.get(row["type"], row["type"]), row["messages"], row["characters"]] for row in facts["journal"]]
+    lines += ["", table(["WHAT", "MESSAGES", "CHARACTERS"], held)]
+    lines.append("the system prompt and the tools come on top; what compaction shortened is counted whole")
     return lines

@@ -18,6 +18,8 @@ from agentx.jobs.store import Job, Store
 @click.pass_obj
 def send(session: Session, job: str, text: str, *, as_json: bool) -> None:
     """Say TEXT to JOB. It is delivered at the job's next turn, or when it is resumed."""
+    if not text.strip():
+        raise UsageError("the text is empty", hint=f'say something: `agentx send {job} "..."`')
     found = Store(session.paths().jobs).find(job)
     journal = found.journal()
     try:

@@ -50,7 +50,7 @@ def doctor(session: Session, *, as_json: bool) -> int:
         return code
     for found in findings:
         answer(f"{MARKS[found.verdict]}  {found.what:<9} {found.said}")
-    hints = [found.hint for found in findings if found.hint]
+    hints = list(dict.fromkeys(found.hint for found in findings if found.hint))
     if hints:
         answer("\n" + "\n".join(f"hint: {hint}" for hint in hints))
     return code

@@ -6,16 +6,20 @@ import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from agentx.cli.live import live
-from agentx.cli.output import answer, tell
+from agentx.cli.output import answer, heard_or_not, tell
 from agentx.cli.session import Session
 from agentx.config.links import Link
 from agentx.config.load import Config
+from agentx.events import Event
 from agentx.jobs.assemble import Listener, Surroundings
 from agentx.jobs.run import run_job
 from agentx.jobs.store import Job, Order
 from agentx.journal import Entry
+
+STORY_SO_FAR = ("link.selected", "reply", "tool.started", "tool.ended")
 
 
 def links_of(session: Session, config: Config, order: Order) -> tuple[Link, ...]:
@@ -51,18 +55,40 @@ def check_order(session: Session, order: Order) -> None:
 
 
 def foreground(job: Job, around: Surroundings, *, as_json: bool, said: str | None = None) -> int:
-    """Run *job* here; events as JSON lines, or the story on stderr and the answer on stdout. The exit code."""
-    listener = _json_lines(job) if as_json else live()
-    if not as_json:
-        tell(f"job {job.id}")
-    ending = run_job(job, replace(around, listener=listener), said=said)
+    """Run *job* here; events as JSON lines, or the story on stderr and the answer on stdout. The exit code.
+
+    The job goes on when nobody can be told any more (a closed pipe, a full disk): the journal has it all.
+    """
     if as_json:
-        return ending.exit
+        return run_job(job, replace(around, listener=_undisturbed(_json_lines(job), sys.stdout)), said=said).exit
+    with heard_or_not(sys.stderr):
+        tell(f"job {job.id}")
+    listener = _undisturbed(live(earlier=earlier(job)), sys.stderr)
+    ending = run_job(job, replace(around, listener=listener), said=said)
     if ending.hint:
-        tell(f"\nhint: {ending.hint.replace('JOB', job.id)}")
+        with heard_or_not(sys.stderr):
+            tell(f"\nhint: {ending.hint.replace('JOB', job.id)}")
     if ending.answer:
-        answer(ending.answer)
+        with heard_or_not(sys.stdout):
+            answer(ending.answer)
     return ending.exit
+
+
+def earlier(job: Job) -> list[Event]:
+    """What happened before this run, as far as the story needs it: turns, the link, calls without an ending."""
+    journal = job.journal(read_only=True)
+    try:
+        return [entry.event for entry in journal.read(types=STORY_SO_FAR)]
+    finally:
+        journal.close()
+
+
+def _undisturbed(listener: Listener, stream: TextIO) -> Listener:
+    def listen(entry: Entry) -> None:
+        with heard_or_not(stream):
+            listener(entry)
+
+    return listen
 
 
 def _json_lines(job: Job) -> Listener:

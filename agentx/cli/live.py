@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from agentx.cli.output import clean
-from agentx.cli.words import duration, meter, short
+from agentx.cli.words import count, duration, meter, short
 from agentx.events import (
     BreakerChanged,
     Compacted,
@@ -44,27 +44,30 @@ class Teller:
         self.window: int | None = None
         self.turn = 0
         self.started: dict[str, ToolStarted] = {}
+        self.died: set[str] = set()
+        self.switched = False
 
-    def line(self, event: Event) -> str | None:
-        """The line for *event*; None for what people need not see."""
+    def line(self, event: Event, said: str = "") -> str | None:
+        """The line for *event*, where *said* is what a tool answered; None for what people need not see."""
         match event:
             case JobStarted():
                 return f"job: {' → '.join(event.chain)} · {event.workspace}"
             case JobResumed():
+                self.died = set(self.started)
                 return f"resumed (was {event.reason})"
             case LinkSelected():
-                self.link, self.window = event.link, event.window
-                return (
-                    f"link: {event.link} · window {event.window:,} ({event.window_source})"
-                    f" · compacts at {event.threshold:,}"
-                )
+                return self._link(event)
+            case LinkSwitched():
+                self.switched = True
+                return trouble(event)
             case Replied(purpose="turn"):
                 return self._reply(event)
             case ToolStarted():
                 self.started[event.id] = event
+                self.died.discard(event.id)
                 return None
             case ToolEnded():
-                return self._tool(event)
+                return self._tool(event, said)
             case UserMessage():
                 return f"you: {shortened({'text': event.text}, 100)}"
             case _:
@@ -85,6 +88,16 @@ class Teller:
                 return None
         return f"{self.link} · {doing}"
 
+    def _link(self, selected: LinkSelected) -> str:
+        """The link, and why it is not the first one, unless that was just told."""
+        passed_over = ": " in selected.reason and selected.link != self.link and not self.switched
+        why = f" · {selected.reason}" if passed_over else ""
+        self.link, self.window, self.switched = selected.link, selected.window, False
+        return (
+            f"link: {selected.link} · window {selected.window:,} ({selected.window_source})"
+            f" · compacts at {selected.threshold:,}{why}"
+        )
+
     def _reply(self, reply: Replied) -> str:
         self.turn += 1
         usage = reply.usage or {}
@@ -92,10 +105,14 @@ class Teller:
         cost = f" · ${reply.cost:.4f}" if reply.cost else ""
         return f"{self.turn:3} {reply.link} · {meter(used, self.window)} · {reply.seconds:.1f} s{cost}"
 
-    def _tool(self, ended: ToolEnded) -> str:
+    def _tool(self, ended: ToolEnded, said: str) -> str:
         started = self.started.pop(ended.id, None)
         arguments = shortened(started.arguments) if started else ""
         mark = "" if ended.ok else " · failed"
+        if ended.id in self.died:
+            mark = " · outcome unknown"
+        elif not ended.ok and said:
+            mark += f": {shortened({'said': said.strip().partition(chr(10))[0]}, 90)}"
         clipped = " · clipped" if ended.clipped else ""
         return f"    {ended.name} {arguments}{mark}{clipped} · {ended.seconds:.1f} s"
 
@@ -141,24 +158,35 @@ def ending(event: Event) -> str | None:
             return f"  · told the model: {shortened({'text': event.text}, 100)}"
         case JobEnded():
             totals = event.totals
-            spent = f" · {totals['turns']} turns · {duration(totals['seconds'])}" if totals else ""
+            spent = f" · {count(totals['turns'], 'turn')} · {duration(totals['seconds'])}" if totals else ""
             return f"{event.ending}: {event.message}{spent}"
         case _:
             return None
 
 
-def live(stream: TextIO = sys.stderr) -> Callable[[Entry], None]:
-    """A listener that tells the story on *stream*: a live line on a terminal, plain lines otherwise."""
+def said_in(entry: Entry) -> str:
+    """The text of the message that *entry* carries, where there is one."""
+    return str((entry.payload or {}).get("message", {}).get("text") or "")
+
+
+def live(stream: TextIO | None = None, *, earlier: Iterable[Event] = ()) -> Callable[[Entry], None]:
+    """A listener that tells the story on *stream*: a live line on a terminal, plain lines otherwise.
+
+    *earlier* events were told by another process: turns are counted on from there.
+    """
+    out = sys.stderr if stream is None else stream
     teller = Teller()
-    terminal = stream.isatty()
+    for event in earlier:
+        teller.line(event)
+    terminal = out.isatty()
     erase = "\r\x1b[K" if terminal else ""
 
     def listen(entry: Entry) -> None:
-        if line := teller.line(entry.event):
-            stream.write(f"{erase}{clean(line)}\n")
+        if line := teller.line(entry.event, said_in(entry)):
+            out.write(f"{erase}{clean(line)}\n")
         if terminal and (doing := teller.now(entry.event)):
             width = shutil.get_terminal_size().columns - 1
-            stream.write(f"{erase}{clean(doing)[:width]}")
-        stream.flush()
+            out.write(f"{erase}{clean(doing)[:width]}")
+        out.flush()
 
     return listen

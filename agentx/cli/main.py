@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -12,6 +13,7 @@ from typing import NoReturn
 import click
 
 from agentx import __version__
+from agentx.cli.output import clean, mute
 from agentx.cli.session import Session
 from agentx.errors import AgentxError, UsageError
 
@@ -33,6 +35,9 @@ COMMANDS = {
     "demo": ("demo", "Show a night in fast motion: failing links, a cut conversation, a finished task."),
     "doctor": ("doctor", "Say what is wrong, and the command that mends it."),
 }
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What writing to stdout fails with when the disk behind it is full or gone."""
 
 
 class LazyCommands(click.Group):
@@ -75,13 +80,27 @@ def cli(context: click.Context, folder: Path | None, overrides: tuple[str, ...])
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _stand_in_for_closed_streams()
     sys.exit(_run(arguments))
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Streams that the caller closed (`2>&-`) lead nowhere: else the next file would be opened in their place."""
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(null)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def _run(arguments: list[str]) -> int:
     """The exit code of the command; every error is printed here, as text or (with `--json`) as an object."""
     as_json = "--json" in arguments
     try:
+        if any(not _is_text(argument) for argument in arguments):
+            raise UsageError("an argument is not UTF-8 text")
         code = cli.main(args=arguments, prog_name="agentx", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -92,15 +111,24 @@ def _run(arguments: list[str]) -> int:
         return 2
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "agentx"
-        return _fail("usage", error.format_message(), f"`{where} --help` shows how", 2, as_json)
+        hint = f"`{where} --help` shows how"
+        if isinstance(error, click.NoSuchOption) and error.option_name == "--json" and where == "agentx":
+            command = next((word for word in arguments if word in COMMANDS), "ps")
+            hint = f"`--json` stands after the command: `agentx {command} --json`"
+        elif isinstance(error, click.NoSuchOption) and error.option_name in ("-c", "-C"):
+            hint = f"`{error.option_name}` stands before the command: `agentx {error.option_name} ... {where[7:]}`"
+        return _fail("usage", error.format_message(), hint, 2, as_json)
     except click.ClickException as error:
         return _fail("usage", error.format_message(), None, 2, as_json)
     except (KeyboardInterrupt, click.exceptions.Abort):
         return _fail("interrupted", "interrupted", None, 130, as_json)
     except BrokenPipeError:  # `agentx logs JOB | head`
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  nothing more can be said
+        mute(sys.stdout)
         return 0
     except Exception as error:  # noqa: BLE001  the last door: a person gets one line, never a traceback
+        if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
+            mute(sys.stdout)
+            return _fail("output", f"the output cannot be written: {error.strerror}", None, 1, as_json)
         if os.environ.get("AGENTX_DEBUG"):
             import traceback
 
@@ -109,9 +137,16 @@ def _run(arguments: list[str]) -> int:
         return _fail("internal", f"internal error: {type(error).__name__}: {error}", hint, 1, as_json)
 
 
-def _fail(kind: str, message: str, hint: str | None, code: int, as_json: bool) -> int:
-    from agentx.cli.output import clean
+def _is_text(argument: str) -> bool:
+    """Whether *argument* can be written down: bytes that are no UTF-8 come as half characters."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
+
+def _fail(kind: str, message: str, hint: str | None, code: int, as_json: bool) -> int:
     if as_json:
         body = {"kind": kind, "message": message, "hint": hint, "exit": code}
         sys.stdout.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 CONTROL = dict.fromkeys([*range(32), 127, *range(128, 160)]) | {ord("\n"): "\n", ord("\t"): "\t"}
 
@@ -31,6 +33,22 @@ def tell(text: str) -> None:
     """Print *text* on stderr, as a line."""
     sys.stderr.write(clean(text).rstrip("\n") + "\n")
     sys.stderr.flush()
+
+
+def mute(stream: TextIO) -> None:
+    """Let *stream* lead nowhere: who listened is gone, or the disk behind it is full."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+@contextmanager
+def heard_or_not(stream: TextIO) -> Generator[None]:
+    """For what must go on whether or not somebody listens: a *stream* that fails once is mute from then on."""
+    try:
+        yield
+    except OSError:
+        mute(stream)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -8,7 +8,7 @@ import click
 
 from agentx.cli.output import answer, answer_json, table, tell
 from agentx.cli.session import Session
-from agentx.cli.words import duration, meter
+from agentx.cli.words import count, duration, meter
 from agentx.errors import StateError
 from agentx.events import utc
 from agentx.jobs.status import Status, local_time, shortened, status
@@ -29,7 +29,7 @@ def ps(session: Session, *, everything: bool, as_json: bool) -> None:
         try:
             found.append(status(job, now))
         except StateError as error:
-            tell(f"warning: {error.message}")
+            tell(f"warning: {error.message}" + (f" ({error.hint})" if error.hint else ""))
     found.sort(key=lambda one: one.started)
     shown = [one for one in found if everything or one.state not in FINISHED]
     if as_json:
@@ -41,14 +41,14 @@ def ps(session: Session, *, everything: bool, as_json: bool) -> None:
             [_row(one) for one in shown],
         )
     )
-    if not shown and not everything and found:
-        tell(f"{len(found)} jobs have ended; `agentx ps -a` lists them")
+    if not found:
+        tell('no jobs yet; `agentx run "..."` starts one')
+    elif not shown:
+        tell(f"{count(len(found), 'job')} ended; `agentx ps -a` lists what there is")
 
 
 def _row(one: Status) -> list[object]:
-    doing = one.doing
-    if one.waiting_until:
-        doing = f"{doing.removeprefix('waiting: ')}, until {local_time(one.waiting_until)}"
+    doing = _doing(one).removeprefix("waiting: ")
     if one.ending and one.state == "ended":
         doing = str(one.ending["ending"])
     return [
@@ -69,30 +69,42 @@ def _row(one: Status) -> list[object]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_obj
 def show(session: Session, job: str, *, as_json: bool) -> None:
-    """Show JOB (id, unique prefix or name): task, chain, context, cost, how it ended."""
+    """Show JOB (id, unique prefix or name): task, chain, context, cost, how it ended, its answer."""
     found = Store(session.paths().jobs).find(job)
     one = status(found, time.time())
     if as_json:
         answer_json(one.to_json_whole())
         return
-    name = f"{one.name} " if one.name else ""
+    name = f"{one.name} ({one.id})" if one.name else one.id
     pid = f", pid {one.pid}" if one.pid else ""
     used = one.totals
     lines = [
-        f"{name}({one.id})  {one.state}, {duration(one.seconds)} at work{pid}",
+        f"{name}  {one.state}, {duration(one.seconds)} at work{pid}",
         f"task      {shortened({'task': one.task}, 100)}",
+        f"workspace {one.workspace}",
         f"chain     {' → '.join(one.chain)}",
         f"link      {one.link or 'none yet'}",
         f"context   {meter(one.used, one.window).removeprefix('ctx ')}",
-        f"used      {used.turns} turns · {used.input:,} tokens in, {used.output:,} out · ${used.cost:.2f}"
+        f"used      {count(used.turns, 'turn')} · {used.input:,} tokens in, {used.output:,} out · ${used.cost:.2f}"
         + (f" · {used.unpriced} replies without a known price" if used.unpriced else ""),
-        f"story     {used.switches} switches · {used.compactions} compactions",
+        f"story     {count(used.switches, 'switch')} · {count(used.compactions, 'compaction')}",
         f"files     {found.folder}",
     ]
     if one.doing:
-        lines.append(f"doing     {one.doing}")
+        lines.append(f"doing     {_doing(one)}")
+    if one.state == "interrupted" and not one.ending:
+        lines.append("ending    none: its process is gone without a word (killed, or the machine stopped)")
     if one.ending:
         lines.append(f"ending    {one.ending['ending']} (exit {one.ending['exit']}): {one.ending['message']}")
     if one.state in ("interrupted", "stopped"):
         lines.append(f"go on     agentx resume {one.id}")
+    elif one.ending and one.ending["hint"]:
+        lines.append(f"hint      {str(one.ending['hint']).replace('JOB', one.id)}")
+    if one.ending and one.ending["ending"] in ("done", "unfinished") and one.ending["answer"]:
+        lines += ["", str(one.ending["answer"])]
     answer("\n".join(lines))
+
+
+def _doing(one: Status) -> str:
+    """What it does, and until when it waits."""
+    return f"{one.doing}, until {local_time(one.waiting_until)}" if one.waiting_until else one.doing

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +14,20 @@ from agentx.cli.output import answer, answer_json, tell
 from agentx.cli.session import Session
 from agentx.config.links import Link
 from agentx.errors import UsageError
+from agentx.jobs.lock import held
 from agentx.jobs.store import Order, Store
+
+
+class Amount(click.ParamType[float]):
+    """A number from 0, and not one without an end."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(click.FLOAT.convert(value, param, ctx))
+        if not 0 <= number < math.inf:
+            self.fail(f"{value} is not a number from 0.", param, ctx)
+        return number
 
 
 @click.command()
@@ -24,9 +39,9 @@ from agentx.jobs.store import Order, Store
 )
 @click.option("--name", metavar="NAME", help="A name for the job, besides its id.")
 @click.option("--until", metavar="CMD", help="The job is done only when this command succeeds.")
-@click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop when this much is spent.")
-@click.option("--max-hours", type=float, metavar="HOURS", help="Stop after this time.")
-@click.option("--max-turns", type=int, metavar="N", help="Stop after this many replies.")
+@click.option("--max-cost", type=Amount(), metavar="DOLLARS", help="Stop when this much is spent.")
+@click.option("--max-hours", type=Amount(), metavar="HOURS", help="Stop after this time (8 by default).")
+@click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Stop after this many replies.")
 @click.option("--dry-run", is_flag=True, help="Say what would run; send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Events on stdout, one a line; `job.ended` is the last.")
 @click.pass_obj
@@ -50,12 +65,16 @@ def run(
     The answer goes to stdout, the story to stderr. The exit code says how it ended: 0 done, 1 unfinished,
     5 every link failed, 6 a limit was reached, 7 the context cannot be made to fit, 9 stopped.
     """
-    text = sys.stdin.read() if task == "-" else task
+    text = _from_stdin() if task == "-" else task
     if not text.strip():
         raise UsageError("the task is empty", hint='say what to do: `agentx run "..."`')
+    if until is not None and not until.strip():
+        raise UsageError("the check is empty", hint='give a command, for example `--until "pytest -q"`')
     folder = (session.cwd / (workspace or Path())).resolve()
     if not folder.is_dir():
         raise UsageError(f"{workspace}: the workspace is not a folder", hint=f"make it: `mkdir -p {workspace}`")
+    if name:
+        _check_name(session, name)
     limits = {"cost": max_cost, "hours": max_hours, "turns": max_turns}
     overrides = tuple(f"limits.{key}={value}" for key, value in limits.items() if value is not None)
     session = replace(session, overrides=session.overrides + overrides)
@@ -72,6 +91,23 @@ def run(
     if detach:
         return _detached(session, order, as_json)
     return _here(session, order, as_json)
+
+
+def _from_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError("the task on stdin is not UTF-8 text") from error
+
+
+def _check_name(session: Session, name: str) -> None:
+    """A name means the newest job that bears it: one that still runs must not lose its name."""
+    for job in Store(session.paths().jobs).named(name):
+        if held(job.lock_file):
+            raise UsageError(
+                f"{job.id} runs under the name `{name}`",
+                hint=f"choose another name, or stop it: `agentx stop {job.id}`",
+            )
 
 
 def _here(session: Session, order: Order, as_json: bool) -> int:
@@ -97,7 +133,7 @@ def _detached(session: Session, order: Order, as_json: bool) -> int:
         f"  agentx logs -f {job.id}    watch it\n"
         f"  agentx show {job.id}       how it stands\n"
         f"  agentx stop {job.id}       stop after the current step\n"
-        f"  agentx ps                 all jobs"
+        f"  agentx ps{' ' * len(job.id)}          all jobs"
     )
     return 0
 
@@ -115,16 +151,21 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
     rows = asyncio.run(rows_of(session, links, refresh=False))
     limits = limits_of(config).to_json()
     if as_json:
-        answer_json({"task": order.task, "workspace": order.workspace, "links": rows, "limits": limits})
+        told = {"task": order.task, "workspace": order.workspace, "until": order.until}
+        answer_json(told | {"links": rows, "limits": limits})
         return 0
     answer("would run with")
-    for row in rows:
+    for link, row in zip(links, rows, strict=True):
+        variable = link.key_variable
+        keyless = variable and not link.provider.key_optional and not session.environ.get(variable, "").strip()
         answer(
             f"  {row['link']}  window {row['window']:,} ({row['source']}: {row['detail']}),"
             f" compacts at {row['threshold'] or 0:,}, reserve {row['reserve'] or 0:,}"
+            + (f"; no key: `{variable}` is not set" if keyless else "")
         )
     shown = ", ".join(f"{key} {value:g}" for key, value in limits.items() if value is not None)
-    answer(f"  limits  {shown or 'none'}")
-    answer(f"  workspace  {order.workspace}")
+    answer(f"  limits    {shown or 'none'}")
+    answer(f"  until     {order.until or 'the model says that it is finished'}")
+    answer(f"  workspace {order.workspace}")
     answer("nothing was sent")
     return 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import datetime
 
 import click
 
-from agentx.cli.live import Teller
+from agentx.cli.live import Teller, said_in
 from agentx.cli.output import answer
 from agentx.cli.session import Session
 from agentx.errors import StateError
-from agentx.events import utc
 from agentx.jobs.lock import held
 from agentx.jobs.store import Job, Store
 from agentx.journal import Entry
@@ -43,17 +43,24 @@ def entries(job: Job, after: int, follow: bool) -> Iterator[Entry]:
 @click.command()
 @click.argument("job")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job's process ends.")
+@click.option("--json", "as_json", is_flag=True, help="The events themselves, one a line, as `agentx events`.")
 @click.pass_obj
-def logs(session: Session, job: str, *, follow: bool) -> None:
+def logs(session: Session, job: str, *, follow: bool, as_json: bool) -> None:
     """Tell what happened in JOB, one line for each thing that matters."""
     found = Store(session.paths().jobs).find(job)
+    if as_json:
+        for entry in entries(found, 0, follow):
+            answer(entry.line(found.id))
+        return
     teller = Teller()
-    told = False
+    day = ""
     for entry in entries(found, 0, follow):
-        if line := teller.line(entry.event):
-            told = True
-            answer(f"{utc(entry.time)[11:19]} {line}")
-    if not told and found.log.exists():
+        if line := teller.line(entry.event, said_in(entry)):
+            local = datetime.fromtimestamp(entry.time).astimezone()
+            if day != (day := f"{local:%Y-%m-%d}"):
+                answer(day)
+            answer(f"{local:%H:%M:%S} {line}")
+    if not day and found.log.exists():
         raise StateError(f"{found.id}: nothing happened yet; its process said: {found.log.read_text()[-400:]}")
 
 

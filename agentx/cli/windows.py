@@ -99,9 +99,8 @@ def _row(registry: Registry, link: Link, now: float, fraction: float, cap: int) 
         threshold, reserve = budget.threshold, budget.reserve
     except WindowTooSmall:
         warnings.append(f"too small to work with: {FLOOR + SMALLEST_REPLY:,} tokens are needed")
-        if link.provider.window_hint:
-            raise_it = link.provider.window_hint.replace("{model}", link.model).replace("{window}", "32768")
-            warnings.append(f"to raise it: {raise_it}")
+        if link.window_hint:
+            warnings.append(f"to raise it: {link.window_hint}")
     return {
         "link": link.name,
         "provider": link.provider.name,

@@ -19,6 +19,12 @@ def meter(used: int, window: int | None) -> str:
     return f"ctx {short(used)}/{short(window)} ({100 * used // window} %)"
 
 
+def count(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`, `2 switches`."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def duration(seconds: float) -> str:
     """`41 s`, `34 min`, `7 h 02 min`."""
     if seconds < 90:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+WORKABLE_WINDOW = 32_768
+"""The window, in tokens, that hints propose."""
+
 WireName = Literal["openai", "ollama", "litellm"]
 
 
@@ -77,6 +80,12 @@ class Link:
     @property
     def key_variable(self) -> str | None:
         return self.api_key_env or self.provider.api_key_env
+
+    @property
+    def window_hint(self) -> str | None:
+        """How a user sets the window of this very server; None where nothing can be set."""
+        template = self.provider.window_hint
+        return template and template.replace("{model}", self.model).replace("{window}", str(WORKABLE_WINDOW))
 
     @property
     def endpoint(self) -> str:

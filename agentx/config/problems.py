@@ -31,7 +31,7 @@ EXPECTED: Mapping[str, str] = {
 def nearest(word: str, names: Iterable[str]) -> str | None:
     """The one of *names* that *word* is most likely a slip of, or None."""
     by_lower = {name.lower(): name for name in names}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.65)
     return by_lower[found[0]] if found else None
 
 
@@ -61,7 +61,9 @@ def problem(details: Mapping[str, Any], model: type[BaseModel], where: Where) ->
         *outer, key = at
         return Problem(where((*outer,), False), f"{dotted(outer) or 'the file'} needs `{key}`")
     what = complaint(kind, details)
-    return Problem(where(at, False), f"{dotted(at)}: {what}" if at else what)
+    place = where(at, False)
+    told = not at or place == f"-c {dotted(at)}"
+    return Problem(place, what if told else f"{dotted(at)}: {what}")
 
 
 def complaint(kind: str, details: Mapping[str, Any]) -> str:

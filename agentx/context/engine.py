@@ -20,7 +20,15 @@ from agentx.context.policies import Policy, ceiling, policy_named, room_for
 from agentx.context.state import State
 from agentx.context.summarise import Ask, Summariser
 from agentx.context.tokenizer import count_tokens
-from agentx.context.truncation import Earlier, Suspicion, Truncation, learned_window, suspicion, verdict
+from agentx.context.truncation import (
+    Earlier,
+    Suspicion,
+    Truncation,
+    in_doubt,
+    learned_window,
+    suspicion,
+    verdict,
+)
 from agentx.context.view import View, project
 from agentx.errors import ContextOverflow
 from agentx.journal import Journal
@@ -156,6 +164,16 @@ class Context:
         if not verdict(why, reported=reported, estimate=plain, counted=counted):
             return None
         return self._truncation(link, view, usage.input, why)
+
+    def in_doubt(self, link: Link, view: View, reply: Reply) -> int | None:
+        """The window at which *link* may have dropped so little of *view* that only a longer request can tell.
+
+        None where the server is known not to cut, or nothing is known to compare with.
+        """
+        may_cut = link.provider.may_truncate or link.provider.self_hosted
+        if reply.usage is None or not may_cut or link.identity not in self.state.calibrations:
+            return None
+        return in_doubt(reply.usage.input, view.measured)
 
     def _suspicion(self, link: Link, view: View, reply: Reply) -> Suspicion | None:
         if reply.usage is None:

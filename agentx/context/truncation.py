@@ -13,9 +13,9 @@ from typing import Literal
 
 from agentx.context.budget import FLOOR, SMALLEST_REPLY
 
-Suspicion = Literal["said", "growth", "slow_growth", "ratio", "size"]
+Suspicion = Literal["said", "growth", "slow_growth", "ratio", "size", "probe"]
 """`said`: by the server. `growth`: the count stood still. `slow_growth`: it grew, but too little. `ratio`: too
-small for a first request. `size`: it looks like a window."""
+small for a first request. `size`: it looks like a window. `probe`: a longer request was not read any further."""
 
 GROWTH = 0.1
 SLOW_GROWTH = 0.6
@@ -38,6 +38,8 @@ POWERS = tuple(1024 << n for n in range(1, 11))
 KEPT_WHEN_HALVED = 64
 """A halved prompt is half of the window and the few tokens that are always kept."""
 SMALLEST_WORKABLE = FLOOR + SMALLEST_REPLY
+SMALLEST_DROPPED = 12
+"""Tokens of the shortest message that could be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,17 @@ def verdict(why: Suspicion, *, reported: int, estimate: int, counted: int | None
     return reported in USUAL and reported < FIRST_REQUEST * estimate
 
 
+def in_doubt(reported: int, expected: int) -> int | None:
+    """The usual window at which a server may have dropped so little that no ratio shows it; None where there is
+    none between what it *reported* and what was *expected* of it.
+
+    What goes first is the oldest message, which is the task, and a task is often short.
+    """
+    if expected - reported < SMALLEST_DROPPED:
+        return None
+    return next((size for size in USUAL if reported <= size < expected), None)
+
+
 def learned_window(reported: int, believed: int, sizes: Sequence[int], *, fixed: int = 0) -> int:
     """The window that explains why *reported* tokens were read of messages with *sizes* (tokens, oldest first,
     without the system prompt). *fixed* is what system prompt and tools take of *reported*.
@@ -110,8 +123,11 @@ def learned_window(reported: int, believed: int, sizes: Sequence[int], *, fixed:
     usual = [size for size in USUAL if reported <= size <= most]
     if usual and usual[-1] >= SMALLEST_WORKABLE:
         return usual[-1]
-    if reported < SMALLEST_WORKABLE <= most:
-        return SMALLEST_WORKABLE
+    if reported < SMALLEST_WORKABLE:
+        if (whole := _halved(reported, USUAL)) is not None and SMALLEST_WORKABLE <= whole <= ceiling:
+            return whole
+        if most >= SMALLEST_WORKABLE:
+            return SMALLEST_WORKABLE
     return usual[-1] if usual else max(1, min(ceiling, reported))
 
 
@@ -128,6 +144,6 @@ def dropped(read: int, sizes: Sequence[int]) -> int:
     return max(sizes[-2:], default=0)
 
 
-def _halved(reported: int) -> int | None:
+def _halved(reported: int, windows: Sequence[int] = POWERS) -> int | None:
     """The window of which *reported* is one half and a little."""
-    return next((size for size in POWERS if 0 < reported - size // 2 <= KEPT_WHEN_HALVED), None)
+    return next((size for size in windows if 0 < reported - size // 2 <= KEPT_WHEN_HALVED), None)

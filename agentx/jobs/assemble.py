@@ -25,6 +25,7 @@ from agentx.config.paths import Paths
 from agentx.context.engine import Context
 from agentx.context.restore import restore, restored_seq
 from agentx.errors import StopRequested
+from agentx.events import Warned
 from agentx.jobs.status import totals
 from agentx.jobs.store import Job, Order
 from agentx.jobs.workspace import changed_since, instructions_of, read_text
@@ -68,6 +69,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     stack.push_async_callback(wires.close)
     toolbox = _toolbox(job, journal, around, workspace)
     stack.push_async_callback(toolbox.close)
+    if journal.last("job.resumed") and (left := await toolbox.end_left_over()):
+        journal.append(Warned(message=f"ended what the run before had left running: {', '.join(left)}"))
     cheap = cheap_link(around.config)
     registry = open_registry(around.paths, around.environ, http, around.now)
     await registry.refresh((*around.links, *([cheap] if cheap else [])))

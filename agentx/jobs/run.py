@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
 import traceback
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -111,7 +112,7 @@ def _end(journal: Journal, ending: Ending) -> None:
             message=ending.message,
             hint=ending.hint,
             answer=answer,
-            totals=totals(journal).to_json(),
+            totals=totals(journal, time.time()).to_json(),
         ),
         durable=True,
     )

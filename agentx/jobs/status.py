@@ -19,6 +19,8 @@ State = Literal["running", "waiting", "idle", "stopped", "interrupted", "ended"]
 
 RUN_BOUNDS = ("job.started", "job.resumed", "job.ended")
 
+ENDING = ("ending", "exit", "message", "hint", "answer")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
@@ -39,6 +41,7 @@ class Status:
     started: float
     seconds: float
     task: str
+    workspace: str
     chain: list[str]
     ending: Mapping[str, Any] | None
     totals: Totals
@@ -51,7 +54,7 @@ class Status:
 
     def to_json_whole(self) -> dict[str, Any]:
         """As `show --json` has it."""
-        more = {"task": self.task, "chain": self.chain, "ending": self.ending}
+        more = {"task": self.task, "workspace": self.workspace, "chain": self.chain, "ending": self.ending}
         return self.to_json() | more | {"totals": self.totals.to_json()}
 
 
@@ -67,7 +70,10 @@ def status(job: Job, now: float) -> Status:
 def _status(job: Job, journal: Journal, now: float) -> Status:
     bounds = journal.read(types=RUN_BOUNDS)
     if not bounds:
-        raise StateError(f"{job.id}: the journal has no beginning")
+        raise StateError(
+            f"{job.id}: it never began",
+            hint=f"`agentx resume {job.id}` begins it; `rm -r {job.folder}` forgets it",
+        )
     first, last = bounds[0], bounds[-1]
     started = first.event.fields()
     runs = held(job.lock_file)
@@ -94,8 +100,9 @@ def _status(job: Job, journal: Journal, now: float) -> Status:
         started=first.time,
         seconds=used.seconds,
         task=started["task"],
+        workspace=started["workspace"],
         chain=list(started["chain"]),
-        ending=None if ending is None or runs else {key: ending[key] for key in ("ending", "exit", "message")},
+        ending=None if ending is None or runs else {key: ending[key] for key in ENDING},
         totals=used,
     )
 
@@ -139,7 +146,7 @@ def _doing(journal: Journal) -> str:
 
 def shortened(arguments: Mapping[str, Any], most: int = 60) -> str:
     """The arguments of a call in a few words, for people."""
-    text = " ".join(str(value) for value in arguments.values()).replace("\n", " ")
+    text = " ".join(" ".join(str(value).split()) for value in arguments.values()).strip()
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

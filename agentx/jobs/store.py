@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,6 +79,10 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def named(self, name: str) -> list[Job]:
+        """The jobs that bear *name*."""
+        return [job for job in self.all() if _meta(job, "name") == name]
+
     def create(self, order: Order) -> Job:
         """A new job with *order* in its journal. Raises StateError when the folder cannot be written."""
         while True:
@@ -97,6 +102,7 @@ class Store:
                 ) from error
         journal = job.journal()
         journal.set_meta("order", order.to_json())
+        journal.set_meta("created", str(time.time()))
         if order.name:
             journal.set_meta("name", order.name)
         journal.close()
@@ -113,13 +119,17 @@ class Store:
         return [Job(folder) for folder in folders if (folder / "journal.db").is_file()]
 
     def find(self, text: str) -> Job:
-        """The job with this id, unique prefix of an id (with or without `j-`), or name. Raises NoSuchJob."""
+        """The job with this id or unique prefix of one (with or without `j-`), or the newest with this name.
+
+        Raises NoSuchJob.
+        """
         jobs = self.all()
         exact = [job for job in jobs if job.id == text]
         if exact:
             return exact[0]
-        named = [job for job in jobs if name_of(job) == text]
-        fitting = named or [job for job in jobs if job.id.startswith((text, f"j-{text}"))]
+        if named := self.named(text):
+            return max(named, key=lambda job: float(_meta(job, "created") or 0))
+        fitting = sorted((job for job in jobs if job.id.startswith((text, f"j-{text}"))), key=lambda job: job.id)
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
@@ -128,14 +138,14 @@ class Store:
         raise NoSuchJob(f"{text}: no such job", hint="`agentx ps -a` lists all jobs")
 
 
-def name_of(job: Job) -> str | None:
-    """The name that the user gave the job."""
+def _meta(job: Job, key: str) -> str | None:
+    """What *job*'s journal keeps under *key*; None when it cannot be read."""
     try:
         journal = job.journal(read_only=True)
     except StateError:
         return None
     try:
-        return journal.meta("name")
+        return journal.meta(key)
     except StateError:
         return None
     finally:

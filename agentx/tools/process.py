@@ -176,6 +176,35 @@ def living(group: int, mark: bytes) -> dict[int, str]:
     return found
 
 
+async def end_marked(prefix: str) -> list[str]:
+    """End what carries a mark that begins with *prefix*: commands of a process that was killed. Their programs."""
+    start = f"{MARK}={prefix}".encode()
+    ended: dict[int, str] = {}
+    for number, rounds in ((signal.SIGTERM, 20), (signal.SIGKILL, 100)):
+        for _ in range(rounds):
+            if not (left := _marked(start)):
+                return sorted(set(ended.values()))
+            for pid in left:
+                if pid not in ended or number == signal.SIGKILL:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, number)
+            ended |= left
+            await asyncio.sleep(0.05)
+    return sorted(set(ended.values()))
+
+
+def _marked(start: bytes) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for entry in os.scandir(PROC) if PROC.exists() else ():
+        with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+            if entry.name.isdigit() and any(
+                variable.startswith(start)
+                for variable in (PROC / entry.name / "environ").read_bytes().split(b"\0")
+            ):
+                found[int(entry.name)] = (PROC / entry.name / "comm").read_text(errors="replace").strip()
+    return found
+
+
 def _living_by_signal(group: int) -> dict[int, str]:
     """Where there is no /proc: whether the group has a member."""
     try:

@@ -15,7 +15,7 @@ from agentx.errors import ToolFailed
 from agentx.tools.capture import Capture, Store
 from agentx.tools.cleaning import Redactor
 from agentx.tools.launch import command_env, find_shell, launch
-from agentx.tools.process import Ended, Outcome, Running, start
+from agentx.tools.process import Ended, Outcome, Running, end_marked, start
 from agentx.tools.tool import Arguments, Limits, Result, Spec
 
 FIRST_LOOK = 1.0
@@ -77,8 +77,11 @@ class Commands:
         environ: Mapping[str, str],
         secrets: Callable[[], Sequence[str]],
         monotonic: Callable[[], float],
+        owner: str,
     ) -> None:
+        """*owner* is the same for all runs of one job: by it a later run knows what an earlier one left behind."""
         self.limits = limits
+        self._owner = owner
         self.monotonic = monotonic
         self._workspace = workspace
         self._store = store
@@ -99,12 +102,16 @@ class Commands:
             raise ToolFailed("`command` is empty")
         if "\0" in command:
             raise ToolFailed("the command holds a NUL character")
-        mark = f"{self._born}.{next(self._numbers)}"
+        mark = f"{self._owner}.{self._born}.{next(self._numbers)}"
         redactor = Redactor(self._secrets())
         head, tail = self.limits.head_chars, self.limits.tail_chars
         capture = Capture(self._store, name, redactor, head=head, tail=tail, eager=eager)
         plan = launch(command, self._workspace, self.environment(), self._shell, mark)
         return await start(plan, capture, mark, self.limits.flood_bytes)
+
+    async def end_left_over(self) -> list[str]:
+        """End the commands that a run before this one left behind when it was killed; their programs."""
+        return await end_marked(f"{self._owner}.")
 
     async def start_background(self, command: str) -> Background:
         """Start *command*; it goes on until it exits, prints too much, is stopped, or the job ends."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +59,8 @@ class Toolbox:
         place = Workspace(workspace)
         ripgrep = Ripgrep(rg, place)
         store = Store(output, limits.kept_bytes)
-        self._commands = Commands(place.root, store, limits, environ, secrets, monotonic)
+        owner = hashlib.sha256(os.fsencode(output.absolute())).hexdigest()[:16]
+        self._commands = Commands(place.root, store, limits, environ, secrets, monotonic, owner)
         abilities: tuple[Ability, ...] = (
             ReadFile(place, limits),
             WriteFile(place, limits),
@@ -124,6 +127,10 @@ class Toolbox:
             f"{job.id}: {redactor.redacted(clean(one_line(job.command)))} (for {now - job.started:.0f} s)"
             for job in self._commands.running()
         )
+
+    async def end_left_over(self) -> list[str]:
+        """End the commands that an earlier run of the job left behind when it was killed; their programs."""
+        return await self._commands.end_left_over()
 
     def command_environment(self) -> dict[str, str]:
         """The environment that commands get: an allow-list, without keys, and with nobody to ask."""

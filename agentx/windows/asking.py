@@ -12,6 +12,7 @@ import httpx
 
 from agentx.config.links import Link
 from agentx.windows.probes import Answers, Ask
+from agentx.wires.transport import root_cause
 
 AGAIN_AFTER_SECONDS = 60.0
 LARGEST_ANSWER = 16 << 20
@@ -88,7 +89,7 @@ class Asker:
         except TimeoutError:
             text = f"no answer within {timeout:g} s"
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            text = str(error) or type(error).__name__
+            text = root_cause(error)
         except (ValueError, RecursionError):  # no JSON, or a key that no header can carry
             text = "no answer that can be read"
         where = _host(ask.url).rstrip("/") if unreachable else ask.shown

@@ -14,7 +14,7 @@ import pytest
 
 from agentx.testing.brain import Call, NoteReader, Said, Script
 from agentx.testing.conversations import TASK, twelve_notes
-from agentx.testing.faults import Hang, Slow, always, healthy
+from agentx.testing.faults import Hang, Slow, always, healthy, rate_limited
 from agentx.testing.server import FaultServer
 
 
@@ -39,6 +39,13 @@ def piped(home: Any, command: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+def lives(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize(
@@ -93,10 +100,13 @@ def test_a_closed_stdin_is_an_empty_task(home: Any) -> None:
 
 
 def test_the_answer_of_a_detached_job_is_shown(home: Any, until: Any) -> None:
-    with FaultServer(models=["m"], brain=Script(["The answer\nis 42."])) as server:
+    with FaultServer(models=["m"], brain=Script(["The answer\nis 42.", "x"])) as server:
         home.configure(one_link(server))
         job = home.run("run", "-d", "think").out.strip()
         until(lambda: home.run("show", "--json", job).json["state"] == "ended")
+        told = home.run("run", "-d", "again").err
+        columns = {line.rindex("   ") for line in told.splitlines() if line.startswith("  agentx ")}
+        assert len(columns) == 1, told
     shown = home.run("show", job).out
     assert shown.endswith("\n\nThe answer\nis 42.\n")
     assert shown.startswith(f"{job}  ended")
@@ -128,21 +138,23 @@ def test_a_resumed_story_counts_on_and_says_what_is_not_known(home: Any, until: 
 
     def brain(messages: Any, tools: Any) -> Said:
         if not any(message["role"] == "tool" for message in messages):
-            return Said(calls=(Call("shell", {"command": "echo once >> count.txt; sleep 60"}),))
+            return Said(calls=(Call("shell", {"command": "echo $$ > pid.txt; sleep 60"}),))
         return Said("finished")
 
     with FaultServer(models=["m"], brain=brain, window=32_000) as server:
         home.configure(one_link(server))
         job = home.run("run", "-d", "count").out.strip()
-        until(lambda: (home.workspace / "count.txt").exists())
+        until(lambda: (home.workspace / "pid.txt").exists())
         os.kill(home.run("show", "--json", job).json["pid"], signal.SIGKILL)
         until(lambda: home.run("show", "--json", job).json["state"] == "interrupted")
         assert "its process is gone" in home.run("show", job).out
         story = home.run("resume", job).err
-    assert re.search(r"^    shell echo once .* · outcome unknown · ", story, re.M), story
+    assert re.search(r"^    shell echo .. .* · outcome unknown · ", story, re.M), story
     assert re.search(r"^  2 box/m ", story, re.M), story
+    assert "ended what the run before had left running: sleep" in story
+    assert not lives((home.workspace / "pid.txt").read_text().strip())
     logs = home.run("logs", job).out
-    assert re.search(r"shell echo once .* · outcome unknown · ", logs), logs
+    assert re.search(r"shell echo .. .* · outcome unknown · ", logs), logs
 
 
 def test_a_failed_call_says_why(home: Any) -> None:
@@ -231,6 +243,42 @@ def test_chain_check_shows_the_windows_that_the_servers_name(home: Any) -> None:
     assert (link["window"], link["window_source"]) == (24_576, "served")
 
 
+def test_words_that_are_empty_are_refused(home: Any) -> None:
+    with FaultServer(models=["m"], brain=Script(["x"] * 9), window=32_000) as server:
+        home.configure(one_link(server))
+        assert home.run("run", "--until", "", "hello").code == 2
+        assert home.run("run", "--name", "n", "hello").code == 0
+        assert home.run("send", "n", " ").code == 2
+
+
+def test_a_server_that_is_not_there_is_named_by_its_address(home: Any) -> None:
+    home.configure({"providers": {"dead": {"card": "openai-compatible", "base_url": "http://127.0.0.1:9/v1"}}})
+    said = "http://127.0.0.1:9: Connection refused"
+    assert f"cannot connect to {said}" in home.run("chain", "dead/m", "--check").out
+    assert f"the server does not answer: {said}" in home.run("windows", "dead/m").err
+
+
+def test_a_chain_that_may_not_wait_says_for_how_long(home: Any) -> None:
+    with FaultServer(models=["m"], schedule=always(rate_limited(120))) as server:
+        home.configure(one_link(server, wait={"max_hours": 0}))
+        done = home.run("run", "hello")
+    assert done.code == 5
+    assert re.search(r"every link rests for 1\d\d seconds or longer, and nothing may be waited", done.err), (
+        done.err
+    )
+
+
+def test_an_option_of_the_program_says_where_it_stands(home: Any) -> None:
+    assert "`agentx -c ... run`" in home.run("run", "-c", "limits.turns=3", "hello").err
+
+
+def test_the_context_is_told_in_words(home: Any) -> None:
+    with FaultServer(models=["m"], brain=Script(["x"] * 9), window=32_000) as server:
+        home.configure(one_link(server))
+        home.run("run", "--name", "n", "hello")
+    assert re.search(r"^the task +1 +5$", home.run("context", "n").out, re.M)
+
+
 def test_a_guess_at_a_provider_is_near_or_is_not_made(home: Any) -> None:
     assert "known: " in home.run("run", "--chain", "nope/x", "hello").err
     assert "did you mean `openai`" in home.run("run", "--chain", "opnai/x", "hello").err
@@ -242,12 +290,12 @@ def test_an_empty_list_of_jobs_says_how_to_start_one(home: Any) -> None:
 
 
 def test_json_before_the_command_says_where_it_belongs(home: Any) -> None:
-    assert home.run("--json", "ps").json["error"]["hint"] == "`--json` stands after the command: `agentx ps --json`"
+    error = home.run("--json", "ps").json["error"]
+    assert error["hint"] == "`--json` stands after the command: `agentx ps --json`"
 
 
-@pytest.mark.parametrize("command", ["config", "local"])
-def test_the_lists_of_commands_are_whole_sentences(home: Any, command: str) -> None:
-    assert "..." not in home.run(command, "--help").out.replace("AGENTX_...", "")
+def test_the_list_of_commands_has_whole_sentences(home: Any) -> None:
+    assert "..." not in home.run("config", "--help").out.replace("[ARGS]...", "")
 
 
 def test_doctor_gives_each_hint_once(home: Any) -> None:

@@ -39,7 +39,7 @@ async def prune(work: Work) -> Step:
                 return Step(draft)
     raise ContextOverflow(
         f"system prompt and tools take {room.fixed:,} of {room.usable:,} tokens: no room is left for the task",
-        hint="give the model a larger window, or the job fewer tools and a shorter AGENTS.md",
+        hint="give the job a larger window, fewer tools or a shorter AGENTS.md",
     )
 
 
