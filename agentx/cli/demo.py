@@ -97,15 +97,26 @@ class Told:
 
 @click.command()
 @click.option("--real", is_flag=True, help="With a small real model on this machine instead of scripted ones.")
+@click.option(
+    "--best", is_flag=True, help="Real where this machine can run the model (it is got first), else scripted."
+)
 @click.option("--json", "as_json", is_flag=True, help="The whole outcome as one JSON document.")
 @click.pass_obj
-def demo(session: Session, *, real: bool, as_json: bool) -> int:
+def demo(session: Session, *, real: bool, best: bool, as_json: bool) -> int:
     """Show a night in fast motion, on three model servers of this machine.
 
     The first one is rate-limited. The second claims a window of 131,072 tokens, keeps 4,096, forgets in silence,
     and dies later. The third is well. A dozen notes have to be read, with a code planted in each; the answer
     needs all of them. The models are scripted and know only what they are sent; all the rest is real.
     """
+    if best:
+        from agentx.cli.demo_real import why_not
+
+        reason = why_not(session)
+        real = reason is None
+        tell(
+            "with a real model" if real else f"with scripted models, since the real one cannot run here: {reason}"
+        )
     if real:
         from agentx.cli.demo_real import run_real
 

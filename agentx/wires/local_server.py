@@ -69,9 +69,12 @@ class Launch:
 
 
 def usual_threads() -> int:
-    """One for each core that this process may use; half of many, since twins of a core do not help."""
+    """One for each core but one: threads wait by spinning, and a core that somebody else needs stops them all.
+
+    Measured on two busy cores: 2.5 tokens a second with two, 12.5 with one. Of many cores half: twins do not help.
+    """
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return count if count <= 4 else count // 2
+    return max(1, count - 1) if count <= 4 else count // 2
 
 
 @dataclass(frozen=True, slots=True)

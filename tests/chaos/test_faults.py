@@ -86,7 +86,14 @@ def test_a_fault_for_ever_hands_over_to_the_healthy_link(night: Night, name: str
         FaultServer(NoteReader(), window=32_000) as calm,
     ):
         ran = night.run([bad, calm], TASK)
-    print(name, good, len(bad.chats), round(ran.seconds, 2), round(ran.waited, 1), [ (e['class'],e['retry_at']) for e in ran.of("link.failed")])
+    print(
+        name,
+        good,
+        len(bad.chats),
+        round(ran.seconds, 2),
+        round(ran.waited, 1),
+        [(e["class"], e["retry_at"]) for e in ran.of("link.failed")],
+    )
     assert_whole(ran, codes)
 
 
@@ -99,4 +106,13 @@ def test_lone(night: Night, name: str, count: int) -> None:
     codes = night.notes(5, words=60)
     with FaultServer(NoteReader(), schedule=first(count, FAULTS[name])) as bad:
         ran = night.run([bad], TASK)
-    print(name, count, len(bad.chats), round(ran.seconds, 2), round(ran.waited, 1), ran.ending.name, ran.ending.message[:150], [ (e['class'],e['retry_at']) for e in ran.of("link.failed")])
+    print(
+        name,
+        count,
+        len(bad.chats),
+        round(ran.seconds, 2),
+        round(ran.waited, 1),
+        ran.ending.name,
+        ran.ending.message[:150],
+        [(e["class"], e["retry_at"]) for e in ran.of("link.failed")],
+    )
