@@ -184,7 +184,8 @@ def test_the_embedded_model_answers_and_comes_back_after_a_kill(embedded: Embedd
             try:
                 question = asked(embedded.link, "What is 2+2? Answer with the number only.")
                 assert "4" in (await wire.ask(question, TIMERS)).message.text
-                assert await wire.count(question)
+                counts = [await wire.count(question) for _ in range(5)]  # it has two seconds, on a busy machine
+                assert any(counts)
                 address = wire.served_address
                 for pid in children():
                     os.kill(pid, signal.SIGKILL)
