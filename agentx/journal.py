@@ -7,16 +7,17 @@ must survive a power cut; a truncating checkpoint now and then; no read transact
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agentx.errors import StateError
-from agentx.events import Event, from_fields, line, name_of
+from agentx.events import Event, JobStarted, UserMessage, from_fields, line, name_of
 
 Payload = Mapping[str, Any]
 
@@ -56,12 +57,13 @@ class Journal:
     """Append, read, follow. `seq` starts at 1 and has no gaps.
 
     A writer raises StateError when the disk is full or the file cannot be written; what was appended before
-    stays readable.
+    stays readable. Who reads gets StateError for what is broken.
     """
 
     def __init__(self, file: Path, *, now: Callable[[], float] = time.time, read_only: bool = False) -> None:
         self.file = file
         self._now = now
+        self._hide: Callable[[str], str] = str
         self._listeners: list[Callable[[Entry], None]] = []
         with self._translated("open"):
             if read_only and not file.is_file():
@@ -78,11 +80,23 @@ class Journal:
         """Call *listener* with every entry that this object appends, after it is on disk."""
         self._listeners.append(listener)
 
+    def hide(self, hide: Callable[[str], str]) -> None:
+        """Let every text pass through *hide* before it is written or told, but not a person's own words."""
+        self._hide = hide
+
     def append(self, event: Event, payload: Payload | None = None, *, durable: bool = False) -> Entry:
-        """Add one entry. *durable* waits for the disk (for tools with side effects and for money)."""
-        data = json.dumps(event.fields(), ensure_ascii=False)
+        """Add one entry; it is given back as it was written. *durable* waits for the disk (for tools with side
+        effects and for money)."""
+        hide = str if isinstance(event, JobStarted | UserMessage) else self._hide
+        said = event.fields()
+        fields, payload = storable(said, hide), storable(payload, hide)
+        if fields != said:
+            event = from_fields(name_of(event), fields)
+        data = json.dumps(fields, ensure_ascii=False)
         packed = None if payload is None else json.dumps(payload, ensure_ascii=False)
         now = self._now()
+        if durable and not self.file.exists():  # sqlite would go on writing to a file that nobody can open again
+            raise StateError(f"{self.file}: the journal is gone: somebody removed it while the job ran")
         with self._translated("write"):
             if durable:
                 self._db.execute("pragma synchronous=full")
@@ -108,7 +122,7 @@ class Journal:
                 f"select seq, time, type, data, payload from entries where seq > ?{wanted} order by seq limit ?",
                 (after, *types, limit),
             ).fetchall()
-        return [_entry(row) for row in rows]
+        return [self._entry(row) for row in rows]
 
     def last(self, *types: str) -> Entry | None:
         """The newest entry of *types* (of any type when none is given)."""
@@ -117,7 +131,7 @@ class Journal:
             row = self._db.execute(
                 f"select seq, time, type, data, payload from entries{wanted} order by seq desc limit 1", types
             ).fetchone()
-        return None if row is None else _entry(row)
+        return None if row is None else self._entry(row)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a read-only question to the tables `entries`, `inbox` and `meta`."""
@@ -178,7 +192,26 @@ class Journal:
         except OSError as error:
             raise StateError(f"{self.file}: cannot {what} the journal: {error.strerror}") from error
 
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        seq, when, name, data, payload = row
+        try:
+            event = from_fields(name, json.loads(data))
+            return Entry(int(seq), float(when), event, None if payload is None else dict(json.loads(payload)))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise StateError(f"{self.file}: entry {seq} of the journal is broken: {error}") from error
 
-def _entry(row: tuple[Any, ...]) -> Entry:
-    seq, when, name, data, payload = row
-    return Entry(seq, when, from_fields(name, json.loads(data)), None if payload is None else json.loads(payload))
+
+def storable(value: Any, hide: Callable[[str], str]) -> Any:
+    """*value* as JSON that every reader takes: no half characters, no NaN; its texts have gone through *hide*."""
+    match value:
+        case str():
+            return hide(value.encode("utf-8", "replace").decode("utf-8"))
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {storable(key, hide): storable(item, hide) for key, item in items}
+        case list() | tuple():
+            return [storable(item, hide) for item in cast("Sequence[Any]", value)]
+        case _:
+            return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -111,6 +112,14 @@ def home(tmp_path: Path) -> Home:
     made = Home(tmp_path)
     made.workspace.mkdir()
     return made
+
+
+@pytest.fixture
+def usual_ports(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """For tests that listen where local servers usually are, or want nobody there: one at a time, everywhere."""
+    with (tmp_path_factory.getbasetemp().parent / "usual-ports.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(name="until")

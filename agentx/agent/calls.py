@@ -9,7 +9,7 @@ from typing import Any
 
 from agentx.agent.prompts import interrupted_call
 from agentx.context.clip import clip, spill
-from agentx.events import ToolEnded, ToolStarted, utc
+from agentx.events import Replied, ToolEnded, ToolStarted, utc
 from agentx.journal import Entry, Journal
 from agentx.tools.toolbox import Result, Toolbox
 from agentx.wires.messages import Message, ToolCall
@@ -35,6 +35,23 @@ def pending_calls(journal: Journal) -> list[Pending]:
     ended = {e.event.id for e in after if isinstance(e.event, ToolEnded)}
     started = {e.event.id: e.time for e in after if isinstance(e.event, ToolStarted)}
     return [Pending(call, started.get(call.id)) for call in message_of(entry).tool_calls if call.id not in ended]
+
+
+@dataclass(frozen=True, slots=True)
+class LastWord:
+    """A reply without calls: the model says that it is finished."""
+
+    text: str
+    finish: str
+
+
+def last_word(journal: Journal) -> LastWord | None:
+    """The last reply, when it called nothing and nothing followed it: the process died, or the job had ended."""
+    entry = journal.last("job.started", "message", "nudge", "reply", "tool.ended")
+    if entry is None or not isinstance(entry.event, Replied) or entry.payload is None:
+        return None
+    message = message_of(entry)
+    return None if message.tool_calls else LastWord(message.text, entry.event.finish)
 
 
 def message_of(entry: Entry) -> Message:

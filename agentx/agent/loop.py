@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from agentx.agent import prompts
-from agentx.agent.calls import Calls, Pending, arguments_of, pending_calls
+from agentx.agent.calls import Calls, LastWord, Pending, arguments_of, last_word, pending_calls
 from agentx.agent.ending import Ending, done, unfinished
 from agentx.agent.guard import LoopGuard, without_times
 from agentx.agent.limits import Limits, Totals, check_limits
@@ -58,21 +58,27 @@ class Agent:
         """The ending. Raises AgentxError for endings that are errors (limits, chain, context, stop)."""
         for pending in pending_calls(self.journal):
             await self._call(pending)
+        said = last_word(self.journal)
+        if said is not None and not self.journal.letters() and (ending := await self._finished(said)):
+            return ending
         while True:
             self.deliver()
             check_limits(self.limits, self.totals())
             reply = await self.turns.turn()
-            ending = await self._after(reply)
-            if ending is not None:
+            if (ending := await self._after(reply)) is not None:
                 return ending
 
     def deliver(self) -> None:
         """Take what others asked of the job. Raises StopRequested when somebody asked it to stop."""
-        for letter in self.journal.letters():
+        self.stop_if_asked()
+        for letter in self.journal.letters("message"):
             self.journal.take(letter)
-            if letter.kind == "stop":
-                raise StopRequested("stopped on request; nothing is lost")
             self.say(letter.text)
+
+    def stop_if_asked(self) -> None:
+        for letter in self.journal.letters("stop"):
+            self.journal.take(letter)
+            raise StopRequested("stopped on request; nothing is lost")
 
     def say(self, text: str) -> None:
         """A person's words, into the conversation."""
@@ -91,11 +97,12 @@ class Agent:
     async def _after(self, reply: Reply) -> Ending | None:
         calls = reply.message.tool_calls
         if not calls:
-            return await self._finished(reply)
+            return await self._finished(LastWord(reply.message.text, reply.finish))
         self.nudges.pop("cut", None)
         self.nudges.pop("open items", None)
         for call in calls:
             await self._call(Pending(call, None))
+            self.stop_if_asked()  # calls that were not started run after `resume`
         if self.guard.stuck:
             return unfinished(
                 f"stuck in a loop: {calls[-1].name} gave the same result {self.guard.repetitions} times",
@@ -118,12 +125,12 @@ class Agent:
             return SMALLEST_RESULT
         return max(SMALLEST_RESULT, result_limit(budget))
 
-    async def _finished(self, reply: Reply) -> Ending | None:
+    async def _finished(self, said: LastWord) -> Ending | None:
         """The model says that it is finished: is it?"""
-        answer = reply.message.text
+        answer = said.text
         if self.journal.letters("message"):
             return None
-        if reply.finish in ("length", "window"):
+        if said.finish in ("length", "window"):
             if self.nudge("cut", prompts.CUT):
                 return None
             return unfinished("the reply was cut at its length limit again and again", answer=answer)
@@ -135,11 +142,11 @@ class Agent:
             command = json.dumps({"command": self.until, "timeout": CHECK_SECONDS})
             checked = await self.toolbox.run(ToolCall("check", "shell", command))
             if not checked.ok:
-                said = checked.text[-LONGEST_CHECK:]
-                if without_times(said) != self.check_said:  # something changed: the model gets somewhere
-                    self.check_said = without_times(said)
+                printed = checked.text[-LONGEST_CHECK:]
+                if without_times(printed) != self.check_said:  # something changed: the model gets somewhere
+                    self.check_said = without_times(printed)
                     self.nudges.pop("check", None)
-                if self.nudge("check", prompts.check_failed(self.until, said)):
+                if self.nudge("check", prompts.check_failed(self.until, printed)):
                     return None
                 return unfinished(f"the check `{self.until}` still fails", answer=answer)
         return done(answer)

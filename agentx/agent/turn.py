@@ -80,6 +80,7 @@ class Turns:
         self._announced: tuple[object, ...] | None = None
         self._answered: set[str] = set()
         self._probed: set[tuple[str, int]] = set()
+        self._shortened: set[tuple[str, int]] = set()
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -124,6 +125,8 @@ class Turns:
             count=self.wires(link).count,
         )
         self._views[link.identity] = view
+        if view.shortened:
+            self._tell_shortened(link, budget)
         max_tokens = output_budget(budget.window, view.measured, asked=budget.max_tokens, cap=window.output)
         request = Request(
             model=link.model,
@@ -162,8 +165,8 @@ class Turns:
         if self.context.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
             found = self.context.truncated(link, view, reply, counted=counted)
-        if found is None and (limit := self.context.in_doubt(link, view, reply)) is not None:
-            found = await self._probe(link, request, view, reply, limit)
+        if found is None and (limits := self.context.in_doubt(link, view, reply)):
+            found = await self._probe(link, request, view, reply, limits)
         if found is None:
             return
         window = self.registry.window(link)
@@ -181,16 +184,17 @@ class Turns:
         )
 
     async def _probe(
-        self, link: Link, request: Request, view: View, reply: Reply, limit: int
+        self, link: Link, request: Request, view: View, reply: Reply, limits: Sequence[int]
     ) -> Truncation | None:
-        """Whether the server keeps only *limit* tokens, by a request that is longer than that for sure.
+        """Whether the server keeps only one of *limits* (rising), by a request that is longer than all of them.
 
-        Asked once for each link and limit. A probe that fails proves nothing.
+        Each is tried once. A probe that fails proves nothing.
         """
-        if reply.usage is None or (link.identity, limit) in self._probed:
+        tried = {(link.identity, limit) for limit in limits}
+        if reply.usage is None or tried <= self._probed:
             return None
-        self._probed.add((link.identity, limit))
-        more = limit - reply.usage.input + PADDING
+        self._probed |= tried
+        more = limits[-1] - reply.usage.input + PADDING
         padding = Message(role="user", text="word " * more + "\nAnswer with one word.")
         probe = replace(
             request,
@@ -207,9 +211,10 @@ class Turns:
         else:
             self._tell_reply(link, answer, "probe", None)
             read = answer.usage.input if answer.usage else None
-        if read is None or read > limit:
+        learned = None if read is None else next((limit for limit in limits if read <= limit), None)
+        if read is None or learned is None:
             return None
-        return Truncation(reported=read, estimate=view.measured + more, learned=limit, why="probe")
+        return Truncation(reported=read, estimate=view.measured + more, learned=learned, why="probe")
 
     def learn(self, link: Link, limit: int, evidence: str) -> None:
         """Remember a limit that the endpoint proved, and say so when it changes what is believed."""
@@ -226,7 +231,7 @@ class Turns:
         request = Request(
             model=link.model,
             messages=messages,
-            max_tokens=max_tokens,
+            max_tokens=min(max_tokens, self.registry.window(link).output or max_tokens),
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             purpose="summary",
@@ -280,6 +285,14 @@ class Turns:
         )
         for warning in self.registry.untold(link):
             self.journal.append(Warned(message=warning, hint="`agentx windows` shows how each window is known"))
+
+    def _tell_shortened(self, link: Link, budget: Budget) -> None:
+        """Say, once for each window, that a model does not see all that the user said."""
+        if (link.identity, budget.window) in self._shortened:
+            return
+        self._shortened.add((link.identity, budget.window))
+        text = "what you said does not fit its window whole: it sees beginning and end, and can ask for the rest"
+        self.journal.append(Warned(message=f"{link.name}: {text}", hint=link.window_hint))
 
     def _with_own_ids(self, reply: Reply, link: Link) -> Reply:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""

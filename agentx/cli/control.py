@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentx.cli.output import answer_json, tell
+from agentx.cli.output import answer, answer_json, tell
 from agentx.cli.session import Session
 from agentx.errors import StateError, UsageError
 from agentx.jobs.lock import held
@@ -79,7 +79,9 @@ def resume(session: Session, job: str, text: str | None, *, detach: bool, as_jso
         from agentx.jobs.detach import detach as start
 
         flags = [flag for override in session.overrides for flag in ("-c", override)]
-        start(found, session.environ, (*flags, "resume", found.id, *([text] if text else [])))
+        start(found, session.environ, (*flags, "resume", "--", found.id, *([text] if text else [])))
+        if not as_json:
+            answer(found.id)
         _said(found, applied=True, detail="running again", as_json=as_json)
         return 0
     return foreground(found, around, as_json=as_json, said=text)

@@ -28,6 +28,10 @@ SMALL, LARGE = 2_304, 4_096
 FIRST = ("gate", "pier", "tower", "mill", "dock")
 LATER = ("lamp", "weir")
 STEP = "this command with the shell tool: sh {name}.sh"
+TASK = (
+    f"Collect the codes of the harbour's stations. Run {STEP.format(name=FIRST[0])}\n"
+    "Then say which code it printed."
+)
 CONFIG = """\
 # Made by `agentx demo --real`: one small model behind two windows.
 default_chain: night
@@ -105,18 +109,25 @@ def run_real(session: Session, as_json: bool) -> int:
 
 
 def write_scene(folder: Path, found: Means) -> None:
-    """The stations' logs behind small programs, the check that names the next one, and the configuration."""
-    dice, work = random.Random(4), folder / "work"
-    work.mkdir()
+    """The stations, and a configuration with one model behind two windows."""
+    write_stations(folder / "work")
+    options = json.dumps({"server": str(found.server), "model_file": str(found.model)})
+    config = folder / "home" / "config" / "agentx.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(CONFIG.format(model=MODELS[0].name, small=SMALL, large=LARGE, options=options))
+
+
+def write_stations(work: Path, lines: int = 22) -> None:
+    """Make *work*: a small program for each station, which prints a log of *lines* lines with a code in it and
+    leaves a mark, and `check.sh`, which names the next station to visit. While `first` is there, only the FIRST
+    ones count."""
+    dice = random.Random(4)
+    work.mkdir(exist_ok=True)
     for name in (*FIRST, *LATER):
-        lines = [
-            f"{6 + n // 2:02}:{30 * (n % 2):02} water {dice.randrange(1, 4)}.{n:02} m, gate shut"
-            for n in range(22)
-        ]
-        lines.insert(
-            11, f"The code of the {name} is {dice.choice(('HERON', 'MAPLE', 'ORBIT'))}-{dice.randrange(10, 99)}."
-        )
-        shown = "\n".join(lines)
+        log = [f"{6 + n // 2:02}:{30 * (n % 2):02} water {dice.randrange(1, 4)}.{n:02} m" for n in range(lines)]
+        code = f"{dice.choice(('HERON', 'MAPLE', 'ORBIT'))}-{dice.randrange(10, 99)}"
+        log.insert(lines // 2, f"The code of the {name} is {code}.")
+        shown = "\n".join(log)
         (work / f"{name}.sh").write_text(f"cat <<'END'\n{shown}\nEND\ntouch {name}.read\n")
     (work / "first").touch()
     (work / "check.sh").write_text(
@@ -124,10 +135,6 @@ def write_scene(folder: Path, found: Means) -> None:
         "for name in $names; do\n  test -f $name.read || {\n"
         f'    echo "Now run {STEP.format(name="$name")}"\n    exit 1\n  }}\ndone\n'
     )
-    options = json.dumps({"server": str(found.server), "model_file": str(found.model)})
-    config = folder / "home" / "config" / "agentx.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text(CONFIG.format(model=MODELS[0].name, small=SMALL, large=LARGE, options=options))
 
 
 class Told:

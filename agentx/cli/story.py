@@ -61,7 +61,9 @@ def logs(session: Session, job: str, *, follow: bool, as_json: bool) -> None:
                 answer(day)
             answer(f"{local:%H:%M:%S} {line}")
     if not day and found.log.exists():
-        raise StateError(f"{found.id}: nothing happened yet; its process said: {found.log.read_text()[-400:]}")
+        raise StateError(
+            f"{found.id}: nothing happened yet; its process said: {found.log.read_text(errors='replace')[-400:]}"
+        )
 
 
 @click.command()

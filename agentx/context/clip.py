@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -59,9 +60,10 @@ def spill(folder: Path, text: str) -> Path:
             half_written.write_bytes(data)
             half_written.replace(file)
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "free some space" if full else "make it a folder that can be written"
         raise StateError(
-            f"{file}: cannot keep a tool result: {error.strerror}",
-            hint="free some space, then go on with `agentx resume`",
+            f"{folder}: cannot keep a tool result: {error.strerror}", hint=f"{hint}, then `agentx resume JOB`"
         ) from error
     return file
 

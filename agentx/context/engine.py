@@ -29,7 +29,7 @@ from agentx.context.truncation import (
     suspicion,
     verdict,
 )
-from agentx.context.view import View, project
+from agentx.context.view import View, project, shortened
 from agentx.errors import ContextOverflow
 from agentx.journal import Journal
 from agentx.wires.messages import Message, Reply, Request, Tool, Usage
@@ -165,14 +165,14 @@ class Context:
             return None
         return self._truncation(link, view, usage.input, why)
 
-    def in_doubt(self, link: Link, view: View, reply: Reply) -> int | None:
-        """The window at which *link* may have dropped so little of *view* that only a longer request can tell.
+    def in_doubt(self, link: Link, view: View, reply: Reply) -> tuple[int, ...]:
+        """The windows at which *link* may have dropped so little of *view* that only a longer request can tell.
 
         None where the server is known not to cut, or nothing is known to compare with.
         """
         may_cut = link.provider.may_truncate or link.provider.self_hosted
         if reply.usage is None or not may_cut or link.identity not in self.state.calibrations:
-            return None
+            return ()
         return in_doubt(reply.usage.input, view.measured)
 
     def _suspicion(self, link: Link, view: View, reply: Reply) -> Suspicion | None:
@@ -231,6 +231,7 @@ class Context:
             link=frame.link.identity,
             window=frame.budget.window,
             fits=measured <= self._ceiling(frame),
+            shortened=shortened(candidate.checkpoint, self.state.transcript.said),
         )
 
     async def _confirmed(self, found: Sequence[Candidate], frame: Frame, count: Count | None) -> Candidate | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agentx.context.clip import clip, shorten_arguments
 from agentx.context.items import Item
 from agentx.context.measure import estimate, rendered, text_tokens
-from agentx.context.truncation import NOTICED_IN_SUMMARY, suspicion, verdict
+from agentx.context.truncation import NOTICED_IN_SUMMARY, USUAL, suspicion, verdict
 from agentx.errors import ChainExhausted, RequestFailed
 from agentx.wires.messages import Message, Reply
 
@@ -158,6 +158,8 @@ async def truncated(model: Summariser, messages: Sequence[Message], reply: Reply
     why = suspicion(reported, plain, said=reply.said_truncated, noticed=NOTICED_IN_SUMMARY)
     if why is None:
         return False
+    if why == "size" and reported in USUAL:  # hardly by chance, and a refused summary costs little
+        return True
     counted = await asyncio.to_thread(model.counter, rendered(messages))
     return verdict(why, reported=reported, estimate=plain, counted=counted)
 

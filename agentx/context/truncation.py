@@ -73,6 +73,8 @@ def suspicion(
                 return "growth"
             if grown < SLOW_GROWTH * expected:
                 return "slow_growth"
+        elif expected >= 0 and grown <= -NOTICED_IN_SUMMARY:
+            return "growth"
     elif estimate >= noticed and reported < FIRST_REQUEST * estimate:
         return "ratio"
     return "size" if reported < estimate and (reported in USUAL or _halved(reported)) else None
@@ -95,15 +97,15 @@ def verdict(why: Suspicion, *, reported: int, estimate: int, counted: int | None
     return reported in USUAL and reported < FIRST_REQUEST * estimate
 
 
-def in_doubt(reported: int, expected: int) -> int | None:
-    """The usual window at which a server may have dropped so little that no ratio shows it; None where there is
-    none between what it *reported* and what was *expected* of it.
+def in_doubt(reported: int, expected: int) -> tuple[int, ...]:
+    """The usual windows, rising, at which a server may have dropped so little that no ratio shows it: those
+    between what it *reported* and what was *expected* of it.
 
     What goes first is the oldest message, which is the task, and a task is often short.
     """
     if expected - reported < SMALLEST_DROPPED:
-        return None
-    return next((size for size in USUAL if reported <= size < expected), None)
+        return ()
+    return tuple(size for size in USUAL if reported <= size < expected)
 
 
 def learned_window(reported: int, believed: int, sizes: Sequence[int], *, fixed: int = 0) -> int:

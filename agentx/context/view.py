@@ -14,6 +14,7 @@ from agentx.wires.messages import Message, ToolCall
 
 NO_RESULT = "No result was recorded for this call. It may have run or not: check before you repeat it."
 NO_IMAGE = "[image left out]"
+SAID_LATER = "[The user said later; this still holds:]"
 EMPTY_SUMMARY = "(nothing was noted)"
 
 
@@ -32,6 +33,7 @@ class View:
     `generation` is the `seq` of the checkpoint that was used, 0 for none; `last` the newest item in the view.
     `fixed` is the part of the estimate that is system prompt and tools, and `link` the identity of the link,
     `window` the window that was believed when the view was made.
+    `shortened`: of the user's words, or of the task, only head and tail are in it.
     `fits` is false when the view is over the threshold and could not be made smaller; it fits the window always.
     """
 
@@ -44,6 +46,7 @@ class View:
     link: str
     window: int = 0
     fits: bool = True
+    shortened: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """What the payload of the `reply` keeps of it, under `view`."""
@@ -79,6 +82,12 @@ def project(
     if system:
         messages.insert(0, Message(role="system", text=system))
     return Projection(tuple(messages), tokens)
+
+
+def shortened(checkpoint: Checkpoint | None, said: Sequence[Item]) -> bool:
+    """Whether some of what the user *said* is shown with head and tail only."""
+    trimmed = checkpoint.trimmed if checkpoint else None
+    return bool(trimmed) and any(item.tokens > trimmed.get(item.seq, item.tokens) for item in said)
 
 
 def marker(item: Item) -> str:
@@ -126,10 +135,12 @@ def _before(transcript: Transcript, checkpoint: Checkpoint) -> list[Message]:
         return []
     messages: list[Message] = []
     kept = [item for seq in checkpoint.kept if seq <= checkpoint.upto and (item := transcript.item(seq))]
+    said_later = False
     for item in kept:
         message = _as_shown(item, checkpoint).message
-        if item.kind != "task":
-            message = replace(message, text=f"[The user said later; this still holds:]\n{message.text}")
+        if item.kind != "task" and not said_later:  # they become one message: said once, it holds for all
+            said_later = True
+            message = replace(message, text=f"{SAID_LATER}\n{message.text}")
         messages.append(message)
     first = 1 if kept and kept[0].kind == "task" else 0
     messages.insert(first, Message(role="user", text=block(checkpoint)))

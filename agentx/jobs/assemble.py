@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import sys
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from agentx.agent.calls import Calls
-from agentx.agent.limits import Limits
+from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
@@ -26,9 +27,9 @@ from agentx.context.engine import Context
 from agentx.context.restore import restore, restored_seq
 from agentx.errors import StopRequested
 from agentx.events import Warned
-from agentx.jobs.status import totals
+from agentx.jobs.status import Meter, totals
 from agentx.jobs.store import Job, Order
-from agentx.jobs.workspace import changed_since, instructions_of, read_text
+from agentx.jobs.workspace import INSTRUCTIONS, changed_since, instructions_of, read_text
 from agentx.journal import Entry, Journal
 from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
@@ -39,6 +40,8 @@ from agentx.wires.messages import Timers, Usage, Wire
 
 Listener = Callable[[Entry], None]
 NAP_SECONDS = 0.5
+LONG_KEY = 20
+"""Characters; a shorter key without a digit is a placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     cheap = cheap_link(around.config)
     registry = open_registry(around.paths, around.environ, http, around.now)
     await registry.refresh((*around.links, *([cheap] if cheap else [])))
+    _tell_unpriced(journal, around, registry)
+    meter = Meter(journal)
     turns: Turns
     context = Context(
         journal,
@@ -100,7 +105,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
             summaries=settings.compaction.summaries,
         ),
         workspace=str(workspace),
-        instructions=instructions_of(workspace),
+        instructions=_instructions(journal, workspace),
         only_tools=settings.tools.only,
     )
     return Agent(
@@ -109,9 +114,26 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         calls=Calls(journal, toolbox, job.output, lambda since: changed_since(workspace, since)),
         toolbox=toolbox,
         limits=limits_of(around.config),
-        totals=lambda: totals(journal, time.time()),
+        totals=lambda: meter.read(time.time()),
         until=order.until,
     )
+
+
+def _tell_unpriced(journal: Journal, around: Surroundings, registry: Registry) -> None:
+    """A limit of cost cannot hold where no price is known: that is said before, not in the morning."""
+    if limits_of(around.config).cost is None:
+        return
+    for link in around.links:
+        if not link.provider.self_hosted and registry.price(link) is None:
+            text = f"{link.name}: its price is not known: the limit of cost does not see what it uses"
+            journal.append(Warned(message=text, hint="limit `--max-turns` or `--max-hours` too"))
+
+
+def _instructions(journal: Journal, workspace: Path) -> str:
+    found = instructions_of(workspace)
+    if found.trouble:
+        journal.append(Warned(message=f"{INSTRUCTIONS} {found.trouble}"))
+    return found.text
 
 
 def _toolbox(job: Job, journal: Journal, around: Surroundings, workspace: Path) -> Toolbox:
@@ -119,7 +141,7 @@ def _toolbox(job: Job, journal: Journal, around: Surroundings, workspace: Path) 
         workspace,
         job.output,
         environ=around.environ,
-        secrets=_key_values(around),
+        secrets=lambda: key_values(around),
         restore=lambda id_, offset: restore(journal, id_, offset),
         restored_seq=lambda id_: restored_seq(journal, id_),
         tell=journal.append,
@@ -148,7 +170,7 @@ def _chain(
         health=health,
         tell=journal.append,
         now=around.now,
-        sleep=_watchful_sleep(journal, around.sleep),
+        sleep=_watchful_sleep(journal, limits_of(around.config), around.sleep),
         random=random.random,
         timers=timers_of(around.config),
         max_wait_seconds=longest,
@@ -184,26 +206,42 @@ class _Wires:
 
 
 def _watchful_sleep(
-    journal: Journal, nap: Callable[[float], Awaitable[None]]
+    journal: Journal, limits: Limits, nap: Callable[[float], Awaitable[None]]
 ) -> Callable[[float], Awaitable[None]]:
-    """A sleep of many *nap*s that ends early, with StopRequested, when somebody asks the job to stop."""
+    """A sleep of many *nap*s that ends early: with StopRequested when somebody asks for it, with LimitReached when
+    the hours are over."""
+
+    def used() -> Totals:
+        return totals(journal, time.time())
 
     async def sleep(seconds: float) -> None:
         left = seconds
+        allowed = math.inf if limits.hours is None else limits.hours * 3600 - used().seconds
         while left > 0:
             await nap(min(left, NAP_SECONDS))
             left -= NAP_SECONDS
+            allowed -= NAP_SECONDS
             for letter in journal.letters("stop"):
                 journal.take(letter)
                 raise StopRequested("stopped on request while waiting; nothing is lost")
+            if allowed <= 0:
+                check_limits(limits, used())
 
     return sleep
 
 
-def _key_values(around: Surroundings) -> Callable[[], list[str]]:
-    """The values that must never be shown; read again each time, since keys may change."""
-    names = {link.key_variable for link in around.links} - {None}
-    return lambda: [value for name in names if name and (value := around.environ.get(name))]
+def key_values(around: Surroundings) -> list[str]:
+    """The values that must never be shown: the keys of all providers, whether the chain has them or not.
+
+    Read again each time, since keys may change. What stands for a key where none is needed (`ollama`,
+    `sk-no-key-required`) is no secret, and hiding it would hide the names of providers.
+    """
+    config = around.config
+    providers = (*config.cards.values(), *config.settings.providers.values())
+    links = (*around.links, *(link for chain in config.settings.chains.values() for link in chain))
+    names = {one.api_key_env for one in (*providers, *links)} | {link.key_variable for link in around.links}
+    values = {around.environ.get(name, "").strip() for name in names if name}
+    return sorted(value for value in values if len(value) >= LONG_KEY or any(map(str.isdigit, value)))
 
 
 def cheap_link(config: Config) -> Link | None:

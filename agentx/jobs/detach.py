@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from agentx.errors import StateError
 from agentx.jobs.lock import Owner, held
@@ -23,15 +23,18 @@ def detach(job: Job, environ: Mapping[str, str], arguments: tuple[str, ...]) -> 
     Waits without a limit for the launch record (the job's owner, written under the job's lock). Raises StateError
     with what it said when the process ends first. Ctrl-C while waiting ends the process.
     """
+    home = environ.get("AGENTX_HOME")
+    absolute = {"AGENTX_HOME": os.path.abspath(Path(home).expanduser())} if home else {}  # noqa: PTH100  no resolving
     with job.log.open("ab") as log:
         job.log.chmod(0o600)
+        before = job.log.stat().st_size
         child = subprocess.Popen(
             [sys.executable, "-m", "agentx", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=dict(environ),
+            env={**environ, **absolute},
             cwd="/",
         )
     try:
@@ -40,7 +43,7 @@ def detach(job: Job, environ: Mapping[str, str], arguments: tuple[str, ...]) -> 
             if _launched(job, child.pid):
                 return child.pid
             if code is not None:
-                text = job.log.read_text(errors="replace").strip()
+                text = job.log.read_bytes()[before:].decode(errors="replace").strip()
                 raise StateError(f"{job.id}: its process ended with {code}: {text or 'it said nothing'}")
             time.sleep(0.02)
     except BaseException:
@@ -52,8 +55,8 @@ def detach(job: Job, environ: Mapping[str, str], arguments: tuple[str, ...]) -> 
 def _launched(job: Job, pid: int) -> bool:
     journal = job.journal(read_only=True)
     try:
-        owner = json.loads(journal.meta("owner") or "{}")
-        return owner.get("pid") == pid and journal.last("job.started") is not None
+        owner = Owner.from_json(journal.meta("owner") or "")
+        return owner is not None and owner.pid == pid and journal.last("job.started") is not None
     finally:
         journal.close()
 
@@ -67,7 +70,7 @@ def owner_of(job: Job) -> Owner | None:
         text = journal.meta("owner")
     finally:
         journal.close()
-    owner = None if text is None else Owner(**json.loads(text))
+    owner = Owner.from_json(text or "")
     return owner if owner is not None and owner.alive else None
 
 

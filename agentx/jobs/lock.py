@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from agentx.errors import StateError
+
+TRIES, PAUSE_SECONDS = 20, 0.02
+"""Who only looks whether the lock is held holds it for a moment himself: that must not keep an owner out."""
 
 
 class JobLock:
     """Held for the life of the process that runs a job. Python opens files close-on-exec: no tool inherits it."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.file = file
+        self._sleep = sleep
         self._fd: int | None = None
 
     def acquire(self) -> None:
-        """Raises StateError when another process holds it."""
-        fd = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
+        """Raises StateError when another process holds it, or when the file cannot be made."""
+        job = self.file.parent.name
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fd = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            os.close(fd)
-            job = self.file.parent.name
-            raise StateError(
-                f"{job}: another process runs this job", hint=f"watch it with `agentx logs -f {job}`"
-            ) from error
+            raise StateError(f"{self.file}: cannot be locked: {error.strerror}") from error
+        for left in reversed(range(TRIES)):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if not left:
+                    os.close(fd)
+                    raise StateError(
+                        f"{job}: another process runs this job", hint=f"watch it with `agentx logs -f {job}`"
+                    ) from error
+                self._sleep(PAUSE_SECONDS)
         self._fd = fd
 
     def release(self) -> None:
@@ -47,13 +62,13 @@ class JobLock:
 
 
 def held(file: Path) -> bool:
-    """True while some process holds the lock *file*."""
+    """True while some process owns the lock *file*; those who ask at the same time do not see each other."""
     try:
         fd = os.open(file, os.O_RDWR)
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:
@@ -68,6 +83,15 @@ class Owner:
     pid: int
     boot: str
     started: str
+
+    @classmethod
+    def from_json(cls, text: str) -> Owner | None:
+        """The owner that a journal keeps; None when it keeps nothing that can be read."""
+        try:
+            data: Any = json.loads(text)
+            return cls(int(data["pid"]), str(data["boot"]), str(data["started"]))
+        except (ValueError, TypeError, KeyError):
+            return None
 
     @classmethod
     def current(cls) -> Owner:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from agentx import __version__
 from agentx.agent.ending import Ending, ending_of, interrupted, unfinished
 from agentx.errors import AgentxError, StateError
 from agentx.events import JobEnded, JobResumed, JobStarted, Warned
-from agentx.jobs.assemble import Surroundings, assemble, limits_of
+from agentx.jobs.assemble import Surroundings, assemble, key_values, limits_of
 from agentx.jobs.lock import JobLock, Owner
 from agentx.jobs.status import totals
 from agentx.jobs.store import Job, Order
 from agentx.journal import Journal
+from agentx.tools.cleaning import Redactor
 from agentx.wires.messages import Message
+
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_job(job: Job, around: Surroundings, *, said: str | None = None) -> Ending:
@@ -32,10 +37,10 @@ def run_job(job: Job, around: Surroundings, *, said: str | None = None) -> Endin
         try:
             if around.listener is not None:
                 journal.listen(around.listener)
+            hide = Redactor(key_values(around)).redacted
+            journal.hide(hide)
             _begin(journal, around, said)
-            ending = asyncio.run(_to_the_end(job, journal, around))
-            _end(journal, ending)
-            return ending
+            return asyncio.run(_to_the_end(job, journal, around, hide))
         finally:
             journal.close()
 
@@ -68,20 +73,31 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
         journal.append(Warned(message=warning))
 
 
-async def _to_the_end(job: Job, journal: Journal, around: Surroundings) -> Ending:
-    """Run until the ending, whatever happens; signals end it as `interrupted`."""
+async def _to_the_end(job: Job, journal: Journal, around: Surroundings, hide: Callable[[str], str]) -> Ending:
+    """Run until the ending is written, whatever happens; signals end it as `interrupted`.
+
+    A second signal ends the waiting for commands that do not end when they are asked to.
+    """
     loop = asyncio.get_running_loop()
     work = asyncio.current_task()
     assert work is not None
     caught: list[int] = []
 
     def on_signal(number: int) -> None:
-        if not caught:
-            caught.append(number)
+        caught.append(number)
+        if len(caught) <= 2:  # more would break off what puts things in order
             work.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal, number)
+    for number in ENDING_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:  # `nohup` wants it ignored
+            loop.add_signal_handler(number, on_signal, number)
+    ending = await _ending(job, journal, around, caught, hide)
+    return _end(journal, ending)  # no await between here and the end: no signal comes in between
+
+
+async def _ending(
+    job: Job, journal: Journal, around: Surroundings, caught: Sequence[int], hide: Callable[[str], str]
+) -> Ending:
     try:
         async with AsyncExitStack() as stack:
             agent = await assemble(job, journal, around, stack)
@@ -90,22 +106,21 @@ async def _to_the_end(job: Job, journal: Journal, around: Surroundings) -> Endin
         if not caught:
             raise
         return interrupted(caught[0])
-    except StateError:
-        raise  # the journal cannot be written: there is nowhere to put an ending
     except AgentxError as error:
         return ending_of(error)
     except Exception as error:  # noqa: BLE001  the job's last line: whatever broke, the job has an ending
-        with job.log.open("a", encoding="utf-8") as log:
-            log.write(traceback.format_exc())
+        with contextlib.suppress(OSError), job.log.open("a", encoding="utf-8", errors="replace") as log:
+            log.write(hide(traceback.format_exc()))
         return unfinished(
             f"internal error: {type(error).__name__}: {error}",
             hint=f"the traceback is in {job.log}; please report it, then `agentx resume {job.id}`",
         )
 
 
-def _end(journal: Journal, ending: Ending) -> None:
+def _end(journal: Journal, ending: Ending) -> Ending:
+    """Write *ending* down; what is given back is what was written. Raises StateError when it cannot be written."""
     answer = ending.answer if ending.answer is not None else last_answer(journal)
-    journal.append(
+    entry = journal.append(
         JobEnded(
             ending=ending.name,
             exit=ending.exit,
@@ -116,7 +131,10 @@ def _end(journal: Journal, ending: Ending) -> None:
         ),
         durable=True,
     )
-    journal.shrink()
+    with contextlib.suppress(StateError):  # the ending stands; a full disk only keeps the journal in two files
+        journal.shrink()
+    assert isinstance(entry.event, JobEnded)
+    return replace(ending, message=entry.event.message, hint=entry.event.hint, answer=entry.event.answer)
 
 
 def last_answer(journal: Journal) -> str | None:

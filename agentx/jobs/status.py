@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from agentx.agent.limits import Totals
 from agentx.errors import StateError
 from agentx.events import Requested, ToolStarted, Waiting
-from agentx.jobs.lock import held
+from agentx.jobs.lock import Owner, held
 from agentx.jobs.store import Job
 from agentx.journal import Journal
 
@@ -63,6 +62,8 @@ def status(job: Job, now: float) -> Status:
     journal = job.journal(read_only=True)
     try:
         return _status(job, journal, now)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:  # a journal that was not written by agentx
+        raise StateError(f"{job.id}: the journal is broken: {error}") from error
     finally:
         journal.close()
 
@@ -82,13 +83,13 @@ def _status(job: Job, journal: Journal, now: float) -> Status:
     link = selected.event.fields() if selected else {}
     recent = journal.last()
     waiting = recent.event if recent and isinstance(recent.event, Waiting) else None
-    owner = json.loads(journal.meta("owner") or "{}")
+    owner = Owner.from_json(journal.meta("owner") or "")
     used = totals(journal, now if runs else None)
     return Status(
         id=job.id,
         name=journal.meta("name"),
         state=_state(ending if not runs else None, runs, waiting is not None),
-        pid=owner.get("pid") if runs else None,
+        pid=owner.pid if runs and owner else None,
         link=link.get("link"),
         model=link.get("model"),
         turn=used.turns,
@@ -152,26 +153,47 @@ def shortened(arguments: Mapping[str, Any], most: int = 60) -> str:
 
 def totals(journal: Journal, now: float | None = None) -> Totals:
     """What the job has used. Time counts only while a process ran; *now* closes a run that still goes on."""
-    (row,) = journal.query(
-        "select sum(json_extract(data, '$.purpose') = 'turn'), total(json_extract(data, '$.cost')),"
-        " sum(json_extract(data, '$.cost') is null), total(json_extract(data, '$.usage.input')),"
-        " total(json_extract(data, '$.usage.output')) from entries where type = 'reply'"
-    )
-    counts = dict(
-        journal.query(
-            "select type, count(*) from entries where type in ('compaction', 'link.switched') group by type"
+    return Meter(journal).read(now)
+
+
+class Meter:
+    """The totals of a journal that grows: who asks at each turn reads each time only what is new."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seen = 0
+        self._used = Totals()
+
+    def read(self, now: float | None = None) -> Totals:
+        """The totals; *now* closes a run that still goes on."""
+        ((newest,),) = self._journal.query("select coalesce(max(seq), 0) from entries")
+        used, new = self._used, (self._seen, newest)
+        (row,) = self._journal.query(
+            "select total(json_extract(data, '$.purpose') = 'turn'), total(json_extract(data, '$.cost')),"
+            " total(json_extract(data, '$.cost') is null), total(json_extract(data, '$.usage.input')),"
+            " total(json_extract(data, '$.usage.output')) from entries"
+            " where type = 'reply' and seq > ? and seq <= ?",
+            new,
         )
-    )
-    return Totals(
-        turns=row[0] or 0,
-        cost=round(row[1], 6),
-        unpriced=row[2] or 0,
-        input=int(row[3]),
-        output=int(row[4]),
-        seconds=round(_seconds_at_work(journal, now), 3),
-        compactions=counts.get("compaction", 0),
-        switches=counts.get("link.switched", 0),
-    )
+        counts = dict(
+            self._journal.query(
+                "select type, count(*) from entries where type in ('compaction', 'link.switched')"
+                " and seq > ? and seq <= ? group by type",
+                new,
+            )
+        )
+        self._seen = newest
+        self._used = used = Totals(
+            turns=used.turns + int(row[0]),
+            cost=used.cost + row[1],
+            unpriced=used.unpriced + int(row[2]),
+            input=used.input + int(row[3]),
+            output=used.output + int(row[4]),
+            compactions=used.compactions + counts.get("compaction", 0),
+            switches=used.switches + counts.get("link.switched", 0),
+        )
+        seconds = round(_seconds_at_work(self._journal, now), 3)
+        return replace(used, cost=round(used.cost, 6), seconds=seconds)
 
 
 def _seconds_at_work(journal: Journal, now: float | None) -> float:
@@ -182,7 +204,7 @@ def _seconds_at_work(journal: Journal, now: float | None) -> float:
     total = 0.0
     for (_, begin), following in zip(starts, [*starts[1:], None], strict=True):
         before = "" if following is None else f" where seq < {int(following[0])}"
-        ((end,),) = journal.query(f"select max(time) from entries{before}")
+        ((end,),) = journal.query(f"select time from entries{before} order by seq desc limit 1")
         if following is None and now is not None:
             end = max(end, now)
         total += max(0.0, end - begin)

@@ -30,7 +30,7 @@ class Order:
 
     @classmethod
     def from_json(cls, text: str) -> Order:
-        data: Mapping[str, Any] = json.loads(text)
+        data: Mapping[str, Any] = dict(json.loads(text))
         known: dict[str, Any] = {key: data[key] for key in cls.__slots__ if key in data}
         known["overrides"] = tuple(known.get("overrides", ()))
         return cls(**known)
@@ -70,7 +70,10 @@ class Job:
             journal.close()
         if text is None:
             raise StateError(f"{self.id}: the journal does not say what was asked for")
-        return Order.from_json(text)
+        try:
+            return Order.from_json(text)
+        except (ValueError, TypeError, KeyError) as error:
+            raise StateError(f"{self.id}: what was asked for cannot be read: {error}") from error
 
 
 class Store:

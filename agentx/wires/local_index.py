@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -77,12 +78,12 @@ def pip_command() -> list[str]:
 
 
 def _bytes_in(folder: Path) -> int:
+    """Bytes of all files below *folder*, while pip makes and removes some of them."""
     total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except OSError:
-            continue  # moved while we looked
+    for where, _, names in os.walk(folder):  # passes over folders that vanish
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(where) / name).stat().st_size
     return total
 
 

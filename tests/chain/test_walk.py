@@ -293,6 +293,18 @@ def test_what_two_links_refuse_is_not_sent_to_a_third(world: World, fail: Failur
     assert [event.message for event in world.of(LinkFailed)] == ["unknown refusal: no such field"] * 2
 
 
+@pytest.mark.parametrize("code", [413, 422])
+def test_a_link_that_finds_every_request_too_large_is_not_sent_each_one(
+    world: World, fail: Failures, code: int
+) -> None:
+    world.say("a", fail.status(code))
+    world.say("b", "ok")
+    chain = world.chain("a", "b")
+    for _ in range(20):
+        asyncio.run(chain.ask(world.prepare))
+    assert world.hits("a") <= 2
+
+
 def test_a_link_that_alone_refuses_a_request_rests(world: World, fail: Failures) -> None:
     """Else every turn of the job would pay for the same refusal."""
     world.say("a", fail.status(400))

@@ -27,12 +27,19 @@ MIXES: list[tuple[Any, str, Any, Any, int]] = [
     ("llamacpp", "openai-compatible", "refuse", 131_072, 8_192),
     ("vllm", "vllm", "refuse", 131_072, 4_096),
     ("vllm", "openai-compatible", "refuse", "true", 4_096),
+    ("vllm", "vllm", "refuse_total", "absent", 2_304),
+    ("openai", "openai-compatible", "cut", 131_072, 4_096),
+    ("lmstudio", "openai-compatible", "cut", 131_072, 2_304),
+    ("ollama", "ollama", "halve", "absent", 2_304),
+    ("openai", "openai-compatible", "halve", 131_072, 2_304),
+    ("llamacpp", "llamacpp", "drop_oldest", 131_072, 2_304),
+    ("openai", "openai-compatible", "refuse", 3_000, 8_192),
 ]
 
 
 @pytest.mark.parametrize(("face", "card", "overflow", "claims", "window"), MIXES)
 def test_no_note_is_lost(night: Night, face: Any, card: str, overflow: Any, claims: Any, window: int) -> None:
-    codes = night.notes(12)
+    codes = night.notes(12, words=240 if window > 4_000 else 120)
     with FaultServer(
         NoteReader(),
         face=face,

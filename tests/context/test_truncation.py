@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.context.tokenizer import count_tokens
-from agentx.context.truncation import Earlier, dropped, learned_window, suspicion, verdict
+from agentx.context.truncation import Earlier, dropped, in_doubt, learned_window, suspicion, verdict
 
 NOTE, ANSWER = 447, 8
 CONVERSATION = [24, *[NOTE, ANSWER] * 12, 30]
@@ -124,3 +124,28 @@ def test_without_its_vocabulary_there_is_no_count(tmp_path: object) -> None:
     from pathlib import Path
 
     assert count_tokens("hello", folder=Path(str(tmp_path)), seconds=20) is None
+
+
+def test_a_count_that_falls_while_the_conversation_grows_is_a_verdict_however_little_it_grew() -> None:
+    assert suspicion(1_812, 2_092, Earlier(2_180, 1_926)) == "growth"
+    assert suspicion(2_170, 2_092, Earlier(2_180, 1_926)) is None
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected", "limits"),
+    [
+        (2_298, 2_371, (2_304,)),  # the task alone was dropped: 73 tokens of 203 that came
+        (1_812, 2_346, (2_048, 2_304)),
+        (2_298, 2_303, ()),  # no message is so short
+        (2_310, 2_900, ()),  # more than 2,304 was read, and 3,072 was not reached
+        (4_096, 4_150, (4_096,)),
+    ],
+)
+def test_where_something_small_may_be_missing_a_window_is_in_doubt(
+    reported: int, expected: int, limits: tuple[int, ...]
+) -> None:
+    assert in_doubt(reported, expected) == limits
+
+
+def test_half_of_an_unusual_window_is_not_taken_for_a_window_that_is_too_small_to_work_with() -> None:
+    assert learned_window(1_154, 131_072, [60, 900]) == 2_304

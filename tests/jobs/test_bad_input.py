@@ -26,6 +26,7 @@ def one_link(server: FaultServer, **more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.usefixtures("usual_ports")
 def test_with_nothing_at_all_the_error_says_three_quick_ways_to_a_model(home: Any) -> None:
     done = home.run("run", "--json", "hello")
     error = done.json["error"]

@@ -10,7 +10,7 @@ from agentx.context.digest import digest
 from agentx.context.items import Item
 from agentx.context.measure import text_tokens, water_level
 from agentx.context.tiers.work import Step, Work
-from agentx.context.view import block
+from agentx.context.view import SAID_LATER, block
 from agentx.errors import ContextOverflow
 
 FRAME = text_tokens(block(Checkpoint(summary="x"))) + 16
@@ -18,8 +18,9 @@ FRAME = text_tokens(block(Checkpoint(summary="x"))) + 16
 SMALLEST_ROOM = 160
 """Below so many tokens for everything that was said there is nothing left to work with."""
 SQUEEZES = (1.0, 0.85, 0.7, 0.5, 0.3)
+SAID = text_tokens(SAID_LATER) + 8
 WORDS = 0.65
-"""The most that the user's words may take of what there is."""
+"""What the user's words may take of what there is; more where the newest exchange does not need the rest."""
 TASK = 0.4
 """Of that: what the task may take before it is shortened, however much was said later."""
 HEADING = "Steps since then, told by code and shortened:"
@@ -46,9 +47,10 @@ async def prune(work: Work) -> Step:
 def pruned(work: Work, room: int) -> Checkpoint:
     """A draft whose view has about *room* tokens without system prompt and tools."""
     draft = work.draft
-    kept, trims = _words(work, int(room * WORDS))
-    rest = room - sum(min(item.tokens, trims.get(item.seq, item.tokens)) + 16 for item in kept)
     newer = work.transcript.between(draft.upto)
+    newest = sum(_size(item, draft) for item in newer if item.seq > work.transcript.tail(draft.upto, 0))
+    kept, trims = _words(work, max(int(room * WORDS), room - FRAME - newest - SMALLEST_CLIP))
+    rest = room - SAID - sum(min(item.tokens, trims.get(item.seq, item.tokens)) + 4 for item in kept)
     wanted = FRAME + text_tokens(draft.summary) + text_tokens(draft.memory) if draft.upto else 0
     seqs = {item.seq for item in kept}
     whole = sum(_size(item, draft) for item in newer if item.seq not in seqs)
