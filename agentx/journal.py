@@ -186,6 +186,8 @@ class Journal:
             hint = None
             if "full" in text:
                 hint = "free some space, then go on with `agentx resume`"
+            elif "disk I/O" in text:  # sqlite says this too when there is no room for the index of its log
+                hint = f"the disk may be full: `df -h {self.file.parent}`"
             elif "readonly" in text or "unable to open" in text:
                 hint = "check the folder's permissions, or choose another with `AGENTX_HOME=DIR`"
             raise StateError(f"{self.file}: cannot {what} the journal: {text}", hint=hint) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -9,12 +10,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentx.errors import StateError
-from agentx.events import Nudged, Unknown, Warned, from_fields
-from agentx.journal import Journal
+from agentx.events import Nudged, Unknown, UserMessage, Warned, from_fields
+from agentx.journal import Entry, Journal, storable
 
 WRITER = """
 import sys
@@ -98,3 +102,47 @@ def test_the_journal_is_private(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db", now=time.time)
     journal.append(Warned(message="m"))
     assert (tmp_path / "journal.db").stat().st_mode & 0o077 == 0
+
+
+def test_what_is_hidden_is_hidden_on_disk_and_for_those_who_listen(tmp_path: Path) -> None:
+    """But a person's own words stay as they were said."""
+    journal = Journal(tmp_path / "journal.db")
+    heard: list[Entry] = []
+    journal.listen(heard.append)
+    journal.hide(lambda text: text.replace("secret", "[redacted]"))
+    entry = journal.append(Warned(message="a secret"), {"deep": [{"secret": ("secret", 1)}]})
+    said = journal.append(UserMessage(text="my secret"), {"message": {"text": "my secret"}})
+    assert entry.event == Warned(message="a [redacted]")
+    assert entry.payload == {"deep": [{"[redacted]": ["[redacted]", 1]}]}
+    assert said.event == UserMessage(text="my secret")
+    assert Journal(tmp_path / "journal.db", read_only=True).read() == heard == [entry, said]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(categories=None)),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(categories=None)), inner),
+    )
+)
+def test_whatever_is_appended_every_reader_of_json_takes(value: Any) -> None:
+    text = json.dumps(storable({"value": value}, str), ensure_ascii=False, allow_nan=False)
+    assert json.loads(text.encode("utf-8")) == storable({"value": value}, str)
+
+
+def test_a_journal_that_was_removed_is_not_written_in_secret(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    journal.append(Warned(message="m"), durable=True)
+    (tmp_path / "journal.db").unlink()
+    with pytest.raises(StateError, match="is gone"):
+        journal.append(Warned(message="m"), durable=True)
+
+
+@pytest.mark.parametrize("data", ["{", "{}", "[]", "null", ""])
+def test_a_broken_entry_is_a_clear_error(tmp_path: Path, data: str) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    journal.append(Warned(message="m"))
+    with sqlite3.connect(tmp_path / "journal.db") as database:
+        database.execute("update entries set data = ?", (data,))
+    database.close()
+    with pytest.raises(StateError, match="entry 1 of the journal is broken"):
+        journal.read()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agentx.agent.prompts import interrupted_call
 from agentx.context.clip import clip, spill
@@ -13,6 +13,9 @@ from agentx.events import Replied, ToolEnded, ToolStarted, utc
 from agentx.journal import Entry, Journal
 from agentx.tools.toolbox import Result, Toolbox
 from agentx.wires.messages import Message, ToolCall
+
+DEEPEST = 50
+"""Levels of arguments in an event: who reads JSON often stops at some hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +121,17 @@ class Calls:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The arguments as an object, for the event; text that is none stands under `text`."""
+    """The arguments as an object, for the event; text that is none, or a labyrinth, stands under `text`."""
     try:
-        return call.parsed()
-    except ValueError:
+        parsed = call.parsed()
+    except (ValueError, RecursionError):
         return {"text": call.arguments}
+    return {"text": call.arguments} if deeper_than(DEEPEST, parsed) else parsed
+
+
+def deeper_than(levels: int, value: Any) -> bool:
+    """Whether lists and objects stand in each other in more than so many *levels*."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+    return levels <= 0 or any(deeper_than(levels - 1, item) for item in inner)

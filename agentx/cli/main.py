@@ -71,7 +71,10 @@ class LazyCommands(click.Group):
 @click.pass_context
 def cli(context: click.Context, folder: Path | None, overrides: tuple[str, ...]) -> None:
     """Run long agent tasks unattended, on a chain of models that fall back one to the next."""
-    cwd = (folder or Path()).absolute()
+    try:
+        cwd = (folder or Path()).absolute()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder is not there any more", hint="`cd` to one that is") from error
     if not cwd.is_dir():
         raise UsageError(f"{folder}: is not a folder")
     context.obj = Session(os.environ, cwd, overrides)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -103,12 +104,16 @@ class Store:
                     f"{self.folder}: cannot keep jobs here: {error.strerror}",
                     hint="check the folder's permissions, or choose another with `AGENTX_HOME=DIR`",
                 ) from error
-        journal = job.journal()
-        journal.set_meta("order", order.to_json())
-        journal.set_meta("created", str(time.time()))
-        if order.name:
-            journal.set_meta("name", order.name)
-        journal.close()
+        try:
+            journal = job.journal()
+            journal.set_meta("order", order.to_json())
+            journal.set_meta("created", str(time.time()))
+            if order.name:
+                journal.set_meta("name", order.name)
+            journal.close()
+        except BaseException:  # half a job would be listed as broken for ever
+            shutil.rmtree(job.folder, ignore_errors=True)
+            raise
         return job
 
     def all(self) -> list[Job]:
