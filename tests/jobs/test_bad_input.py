@@ -187,3 +187,26 @@ def test_a_full_disk_ends_clearly_and_the_journal_stays_readable(home: Any, smal
         again = home.run("resume", "--json", "n")
     assert again.code == 0, again.err
     assert all(code in again.events[-1]["answer"] for code in codes)
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_no_half_job(home: Any, small_disk: Path) -> None:
+    with FaultServer(models=["m"], brain=Script(["x"])) as server:
+        file = home.configure(one_link(server))
+        home.extra["AGENTX_HOME"] = str(small_disk)
+        (small_disk / "config").mkdir()
+        (small_disk / "config" / "agentx.yaml").write_text(file.read_text())
+        (small_disk / "filler").write_bytes(b"x" * (2 * 1024 * 1024 - 20_000))
+        done = home.run("run", "hello")
+    assert done.code == 1
+    assert "full" in done.err
+    listed = home.run("ps", "-a", "--json")
+    assert (listed.json["jobs"], listed.err) == ([], "")
+
+
+def test_a_current_folder_that_is_gone_is_named(home: Any) -> None:
+    gone = "mkdir gone && cd gone && rmdir ../gone && exec python -m agentx ps"
+    done = subprocess.run(
+        ["bash", "-c", gone], cwd=home.workspace, env=home.environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "current folder is not there any more" in done.stderr
