@@ -73,6 +73,8 @@ class Night:
     folder: Path
     environ: dict[str, str] = field(default_factory=dict[str, str])
     clock: Skipping = field(default_factory=Skipping)
+    patience: float = 30
+    """Real seconds without content until a link is given up; short only where a server hangs on purpose."""
 
     @property
     def workspace(self) -> Path:
@@ -97,7 +99,7 @@ class Night:
             base = server.url if card == "ollama" else server.v1
             providers[f"s{number}"] = {"card": card, "base_url": base, **given.pop("provider", {})}
             chain.append({"model": f"s{number}/{server.models[0]}", **given})
-        timers = {"connect": 2, "first": 0.4, "idle": 0.3, "total": 20}
+        timers = {"connect": 20, "first": self.patience, "idle": self.patience, "total": 60}
         whole = {"chains": {"night": chain}, "default_chain": "night", "providers": providers, "timers": timers}
         file = self.paths.user_file
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -86,6 +86,8 @@ HAMMERED = 4
 def test_a_fault_for_ever_hands_over_to_the_healthy_link(night: Night, name: str) -> None:
     good = 2
     codes = night.notes(5, words=60)
+    if isinstance(FAULTS[name], Hang | Stall | KeepaliveForever):
+        night.patience = 2
     with (
         FaultServer(NoteReader(), schedule=after(good, FAULTS[name])) as bad,
         FaultServer(NoteReader(), window=32_000) as calm,

@@ -10,7 +10,7 @@ import pytest
 
 from agentx.testing.brain import Call, KeyKeeper, NoteReader, Script
 from agentx.testing.conversations import PERSONAL_KEY, SYSTEM_KEY, TASK, conversation27, twelve_notes
-from agentx.testing.faults import Status, always, rate_limited
+from agentx.testing.faults import Slow, Status, always, first, rate_limited
 from agentx.testing.server import FaultServer
 
 
@@ -110,7 +110,9 @@ def test_a_return_to_the_large_window_shows_everything_again(home: Any) -> None:
 
     with (
         FaultServer(models=["big"], brain=NoteReader(), window=128_000, schedule=fails_in_the_middle) as big,
-        FaultServer(models=["small"], brain=NoteReader(), window=4_096, claims=4_096) as small,
+        FaultServer(
+            models=["small"], brain=NoteReader(), window=4_096, claims=4_096, schedule=first(1, Slow(1.5))
+        ) as small,
     ):
         home.configure(
             {**links("one/big", "two/small"), "providers": {"one": provider(big), "two": provider(small)}}

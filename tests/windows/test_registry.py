@@ -86,6 +86,17 @@ def test_an_ollama_behind_an_openai_compatible_link_is_recognised(
     run(work, clock)
 
 
+def taken(listening: socket.socket) -> int:
+    """How many connections wait to be taken; they are taken and closed."""
+    listening.setblocking(False)
+    for count in range(100):
+        try:
+            listening.accept()[0].close()
+        except BlockingIOError:
+            return count
+    return 100
+
+
 def test_a_dead_server_costs_two_seconds_at_most_and_is_not_asked_again_for_a_minute(
     link: Make, clock: Any
 ) -> None:
@@ -97,13 +108,10 @@ def test_a_dead_server_costs_two_seconds_at_most_and_is_not_asked_again_for_a_mi
         refusing = link("http://127.0.0.1:9")
 
         async def work(registry: Registry) -> None:
-            loop = asyncio.get_running_loop()
-            start = loop.time()
-            await registry.refresh([hanging, refusing], timeout=0.3)
-            assert 0.2 < loop.time() - start < 2
-            start = loop.time()
-            await registry.refresh([hanging, refusing], timeout=0.3)
-            assert loop.time() - start < 0.2
+            await registry.refresh([hanging, refusing], timeout=0.5)
+            asked = taken(silent)
+            await registry.refresh([hanging, refusing], timeout=0.5)
+            assert (asked > 0, taken(silent)) == (True, 0)
             assert registry.window(refusing).source == "assumed"
             assert "http://127.0.0.1:9: " in registry.rejected(refusing)[0]
             assert any("does not answer" in text for text in registry.warnings(hanging))
