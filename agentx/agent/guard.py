@@ -23,12 +23,21 @@ def without_times(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoopGuard:
-    """Looks at the last `memory` calls. `told` at 3 repetitions, `stuck` at 8."""
+    """Looks at the last calls: one that repeats, and a longer round in which nothing new comes.
+
+    A call is told of at 3 repetitions among the last `near` calls and is `stuck` at 8. A round of any length is
+    told of after 20 calls in a row that were all made before with the same result, and is `stuck` after 40.
+    """
 
     tell_at: int = 3
     stop_at: int = 8
-    memory: int = 24
+    near: int = 24
+    tell_stale_at: int = 20
+    stop_stale_at: int = 40
+    memory: int = 400
     seen: tuple[str, ...] = ()
+    stale: int = 0
+    """How many calls in a row brought nothing new."""
 
     def after(self, name: str, arguments: Mapping[str, Any], result: str) -> LoopGuard:
         """The guard that also knows this call; order of arguments does not matter."""
@@ -36,17 +45,26 @@ class LoopGuard:
             return self
         sorted_text = json.dumps([name, arguments, without_times(result)], sort_keys=True, ensure_ascii=False)
         mark = hashlib.sha256(sorted_text.encode("utf-8", "replace")).hexdigest()
-        return replace(self, seen=(*self.seen, mark)[-self.memory :])
+        stale = self.stale + 1 if mark in self.seen else 0
+        return replace(self, seen=(*self.seen, mark)[-self.memory :], stale=stale)
 
     @property
     def repetitions(self) -> int:
-        """How often the last call with its result stands among the remembered ones."""
-        return self.seen.count(self.seen[-1]) if self.seen else 0
+        """How often the last call with its result stands among the near ones."""
+        return self.seen[-self.near :].count(self.seen[-1]) if self.seen else 0
 
     @property
     def should_tell(self) -> bool:
-        return self.repetitions in (self.tell_at, self.tell_at + 2)
+        told_before = self.stale in (self.tell_stale_at, self.tell_stale_at + 10)
+        return told_before or self.repetitions in (self.tell_at, self.tell_at + 2)
 
     @property
     def stuck(self) -> bool:
-        return self.repetitions >= self.stop_at
+        return self.repetitions >= self.stop_at or self.stale >= self.stop_stale_at
+
+    @property
+    def why(self) -> str:
+        """What is wrong when it is `stuck`, without the name of the last call."""
+        if self.repetitions >= self.stop_at:
+            return f"gave the same result {self.repetitions} times"
+        return f"ended a round of {self.stale} calls that were all made before, with the same results"

@@ -105,7 +105,7 @@ class Agent:
             self.stop_if_asked()  # calls that were not started run after `resume`
         if self.guard.stuck:
             return unfinished(
-                f"stuck in a loop: {calls[-1].name} gave the same result {self.guard.repetitions} times",
+                f"stuck in a loop: {calls[-1].name} {self.guard.why}",
                 hint='look at `agentx logs JOB`; go on with `agentx resume JOB "another way: ..."`',
             )
         if self.guard.should_tell:

@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 
-from agentx.cli.output import answer, answer_json, table
+from agentx.cli.output import answer, answer_json, local_time, table
 from agentx.cli.session import Session
 from agentx.config.links import Link
-from agentx.errors import RequestFailed, UsageError
-from agentx.jobs.status import local_time
+from agentx.errors import NoUsableModel, RequestFailed, UsageError
 
 CHECK_SECONDS = 10.0
 
@@ -25,8 +24,10 @@ CHECK_SECONDS = 10.0
 @click.option("--reset", metavar="LINK", help="Forget that LINK rests: it is asked again at once.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_obj
-def chain(session: Session, name: str | None, *, check: bool, reset: str | None, as_json: bool) -> None:
+def chain(session: Session, name: str | None, *, check: bool, reset: str | None, as_json: bool) -> int:
     """Show the links of the chain NAME (the default one without it), in order of preference.
+
+    With --check it exits with 4 when no link can be used.
 
     NAME may also be a list of models: `agentx chain ollama/qwen3:14b,openai/gpt-5`.
     """
@@ -42,6 +43,8 @@ def chain(session: Session, name: str | None, *, check: bool, reset: str | None,
         answer_json({"links": rows})
     else:
         answer(_shown(rows, check=check))
+    usable = [row for row in rows if row["state"] != "no key" and not (check and row["check"]["ok"] is False)]
+    return NoUsableModel.exit_code if check and not usable else 0
 
 
 async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list[dict[str, Any]]:

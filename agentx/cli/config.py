@@ -89,7 +89,7 @@ def said(value: Any) -> str:
 def check(session: Session, *, as_json: bool) -> None:
     """Check settings, cards and windows files."""
     loaded = session.config()
-    problems = [*loaded.problems(), *windows_problems(session)]
+    problems = [*loaded.problems(), *tool_problems(loaded), *windows_problems(session)]
     if problems:
         raise ConfigError(problems)
     files = [str(file) for file in loaded.files]
@@ -106,6 +106,18 @@ def summary(loaded: Config, files: Sequence[str]) -> str:
     sizes = {"chain": settings.chains, "provider": settings.providers, "card": loaded.cards}
     counts = ", ".join(count(len(there), noun) for noun, there in sizes.items())
     return f"ok: {', '.join(files) or 'no file, only defaults'} ({counts})"
+
+
+def tool_problems(loaded: Config) -> Sequence[Problem]:
+    from agentx.config.problems import did_you_mean
+    from agentx.tools.toolbox import TOOL_NAMES
+
+    where = loaded.where("tools", "only")
+    return [
+        Problem(where, f"there is no tool `{name}`", did_you_mean(name, TOOL_NAMES))
+        for name in loaded.settings.tools.only or ()
+        if name not in TOOL_NAMES
+    ]
 
 
 def windows_problems(session: Session) -> Sequence[Problem]:

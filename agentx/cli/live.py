@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
-from agentx.cli.output import clean
+from agentx.cli.output import clean, local_time
 from agentx.cli.words import count, duration, meter, short
 from agentx.events import (
     BreakerChanged,
@@ -32,7 +32,7 @@ from agentx.events import (
     Warned,
     WindowLearned,
 )
-from agentx.jobs.status import local_time, shortened
+from agentx.jobs.status import shortened
 from agentx.journal import Entry
 
 

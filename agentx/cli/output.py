@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, TextIO
 
 CONTROL = dict.fromkeys([*range(32), 127, *range(128, 160)]) | {ord("\n"): "\n", ord("\t"): "\t"}
@@ -68,3 +69,10 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join(shown(row) for row in [list(headers), *cells])
+
+
+def local_time(iso: str) -> str:
+    """A UTC time of an event as the reader's clock shows it: `03:10`, with its day unless that is today."""
+    there = datetime.fromisoformat(iso).astimezone()
+    today = there.date() == datetime.now().astimezone().date()
+    return there.strftime("%H:%M" if today else "%a %d %b %H:%M")

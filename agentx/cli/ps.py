@@ -6,12 +6,12 @@ import time
 
 import click
 
-from agentx.cli.output import answer, answer_json, table, tell
+from agentx.cli.output import answer, answer_json, local_time, table, tell
 from agentx.cli.session import Session
 from agentx.cli.words import count, duration, meter
 from agentx.errors import StateError
 from agentx.events import utc
-from agentx.jobs.status import Status, local_time, shortened, status
+from agentx.jobs.status import Status, shortened, status
 from agentx.jobs.store import Store
 
 FINISHED = ("ended", "stopped")

@@ -135,6 +135,14 @@ class Config:
                 check()
             except ConfigError as error:
                 found += error.problems
+        if summarises := self.settings.compaction.summary_model:
+            try:
+                self.link(summarises)
+            except UsageError as error:
+                place = self.where("compaction", "summary_model")
+                found.append(Problem(place, error.message, error.hint))
+            except ConfigError as error:
+                found += error.problems
         try:
             self.default_chain()
         except ConfigError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Literal
 
 from agentx.agent.limits import Totals
@@ -209,8 +208,3 @@ def _seconds_at_work(journal: Journal, now: float | None) -> float:
             end = max(end, now)
         total += max(0.0, end - begin)
     return total
-
-
-def local_time(iso: str) -> str:
-    """A UTC time of an event as the reader's clock shows it: `03:10`."""
-    return datetime.fromisoformat(iso).astimezone().strftime("%H:%M")

@@ -15,16 +15,19 @@ from agentx.events import Event
 from agentx.tools.arguments import checked, parsed
 from agentx.tools.capture import Store
 from agentx.tools.cleaning import Redactor, clean
-from agentx.tools.find import ListFiles, Ripgrep, Search
-from agentx.tools.memory import RestoreToolResult, UpdateNotes, UpdatePlan
+from agentx.tools.find import LIST, SEARCH, ListFiles, Ripgrep, Search
+from agentx.tools.memory import NOTES, PLAN, RESTORE, RestoreToolResult, UpdateNotes, UpdatePlan
+from agentx.tools.read import SPEC as READ
 from agentx.tools.read import ReadFile
-from agentx.tools.shell import Commands, Shell, ShellOutput, one_line
+from agentx.tools.shell import OUTPUT, SHELL, Commands, Shell, ShellOutput, one_line
 from agentx.tools.tool import Ability, Effect, Limits, Result
 from agentx.tools.workspace import Workspace
-from agentx.tools.write import EditFile, WriteFile
+from agentx.tools.write import EDIT, WRITE, EditFile, WriteFile
 from agentx.wires.messages import Tool, ToolCall
 
 DEFAULT_LIMITS = Limits()
+TOOL_NAMES = tuple(spec.name for spec in (READ, WRITE, EDIT, LIST, SEARCH, SHELL, OUTPUT, NOTES, PLAN, RESTORE))
+"""Every tool, in the order in which a model sees them."""
 
 
 def unknown_seq(_: str) -> None:

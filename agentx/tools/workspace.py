@@ -25,6 +25,8 @@ class Workspace:
             raise ToolFailed("the path is empty", hint="paths are relative to the workspace: `.` is the workspace")
         if CONTROL.search(text):
             raise ToolFailed("the path holds control characters")
+        if not os.path.lexists(self.root / text):  # small models write blanks around names
+            text = text.strip()
         try:
             real = (self.root / text).resolve()
         except (OSError, RuntimeError, ValueError) as error:

@@ -83,6 +83,25 @@ def test_the_time_that_a_command_took_does_not_hide_a_loop() -> None:
     assert guard.repetitions == 3
 
 
+@pytest.mark.parametrize("length", [2, 7, 13, 30])
+def test_a_round_of_many_calls_is_a_loop_too(length: int) -> None:
+    guard = LoopGuard()
+    for number in range(200):
+        assert not guard.stuck, number
+        guard = guard.after("read_file", {"path": f"{number % length}.txt"}, "the same")
+        if guard.stuck:
+            break
+    assert number < length + 41
+    assert "same result" in guard.why
+
+
+def test_reading_everything_again_once_is_no_loop() -> None:
+    guard = LoopGuard()
+    for number in range(60):
+        guard = guard.after("read_file", {"path": f"{number % 30}.txt"}, "the same")
+    assert not guard.stuck
+
+
 def test_polling_is_no_loop() -> None:
     guard = LoopGuard()
     for _ in range(20):

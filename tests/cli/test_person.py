@@ -254,7 +254,8 @@ def test_words_that_are_empty_are_refused(home: Any) -> None:
 def test_a_server_that_is_not_there_is_named_by_its_address(home: Any) -> None:
     home.configure({"providers": {"dead": {"card": "openai-compatible", "base_url": "http://127.0.0.1:9/v1"}}})
     said = "http://127.0.0.1:9: Connection refused"
-    assert f"cannot connect to {said}" in home.run("chain", "dead/m", "--check").out
+    checked = home.run("chain", "dead/m", "--check")
+    assert (f"cannot connect to {said}" in checked.out, checked.code) == (True, 4)
     assert f"the server does not answer: {said}" in home.run("windows", "dead/m").err
 
 

@@ -154,3 +154,15 @@ def test_a_wrong_file_is_a_config_error_for_show_too(place: Place) -> None:
     place.user("limits: [\n")
     error = place.run("show").exception
     assert isinstance(error, ConfigError) and error.exit_code == 3
+
+
+def test_check_knows_what_a_job_will_need_at_night(place: Place) -> None:
+    """A tool and a summariser that are not there are found before the job that would use them."""
+    place.user("tools: {only: [read_file, serch]}\ncompaction: {summary_model: olama/x}\n")
+    error = place.run("check").exception
+    assert isinstance(error, ConfigError)
+    found = {(one.where, one.what, one.hint) for one in error.problems}
+    assert found == {
+        (f"{place.user_file}:1:15", "there is no tool `serch`", "did you mean `search`?"),
+        (f"{place.user_file}:2:29", "there is no provider `olama`", "did you mean `ollama`?"),
+    }
