@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from agentx.config.links import Link
-from agentx.windows.record import Window, believable
+from agentx.windows.record import Window, believable, undated
 
 FILE = "model_prices_and_context_window_backup.json"
-DATE = re.compile(r"(-20\d{6}|-20\d\d-\d\d-\d\d|@20\d{6}|-\d{3}|-v\d+:\d+)$")
-"""How a dated snapshot ends; a snapshot may stand for its undated name, never the other way round."""
 DECODER = json.JSONDecoder()
 
 
@@ -100,7 +98,7 @@ class Catalogue:
             text = self.file.read_text(encoding="utf-8") if self.file else ""
         except (OSError, UnicodeDecodeError):
             return None
-        for model in dict.fromkeys((name, DATE.sub("", name))):
+        for model in dict.fromkeys((name, undated(name))):
             hits = [
                 (key, entry)
                 for provider in providers
