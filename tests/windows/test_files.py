@@ -174,7 +174,10 @@ def test_one_of_ones_own_servers_is_not_known_by_its_card(link: Make) -> None:
 
 
 def test_every_wrong_line_of_a_table_is_named_with_its_place() -> None:
-    text = 'a/b: 32k\nc: 4096\nd/e: {windw: 4096, window: 0}\nf/g: {output: 4096}\nh/i: {window: 4096, dated: "x"}\nj/k: {window: 4096, source: 3}\n'
+    text = (
+        "a/b: 32k\nc: 4096\nd/e: {windw: 4096, window: 0}\nf/g: {output: 4096}\n"
+        'h/i: {window: 4096, dated: "x"}\nj/k: {window: 4096, source: 3}\n'
+    )
     with pytest.raises(ConfigError) as caught:
         read_table(parse_document(text, "w.yaml"), 0.0)
     assert [problem.where for problem in caught.value.problems] == [
