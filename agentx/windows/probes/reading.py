@@ -7,6 +7,7 @@ load route, no request to a model (facts: windows, trap 2).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -16,6 +17,8 @@ from agentx.windows.record import believable
 
 Table = dict[str, Any]
 Kind = Literal["served", "listed"]
+DATE = re.compile(r"(-20\d{6}|-20\d\d-\d\d-\d\d|@20\d{6}|-\d{3}|-v\d+:\d+)$")
+"""How a dated snapshot ends; a snapshot may stand for its undated name, never the other way round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,11 @@ def by_id(entries: list[Table], model: str, *fields: str) -> Table | None:
             if any(isinstance(name, str) and fold(name) == wanted for name in names):
                 return entry
     return None
+
+
+def undated(model: str) -> str:
+    """*model* without the date of a snapshot."""
+    return DATE.sub("", model)
 
 
 def lists(link: Link) -> Ask:
