@@ -45,7 +45,7 @@ class Catalogue:
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
-        self._entries: dict[tuple[tuple[str, ...], str], tuple[str, Mapping[str, Any]] | None] = {}
+        self._entries: dict[tuple[tuple[str, ...], str | None, str], tuple[str, Mapping[str, Any]] | None] = {}
 
     def window(self, link: Link) -> Window | None:
         """The catalogue's window of *link*; None where it has none or none can be believed."""
@@ -88,12 +88,15 @@ class Catalogue:
     def _entry(self, link: Link) -> tuple[str, Mapping[str, Any]] | None:
         if link.provider.self_hosted or not link.provider.catalogue or self.file is None:
             return None
-        wanted = (link.provider.catalogue, link.model)
+        wanted = (link.provider.catalogue, link.provider.litellm_prefix, link.model)
         if wanted not in self._entries:
             self._entries[wanted] = self._look_up(*wanted)
         return self._entries[wanted]
 
-    def _look_up(self, providers: tuple[str, ...], name: str) -> tuple[str, Mapping[str, Any]] | None:
+    def _look_up(
+        self, providers: tuple[str, ...], prefix: str | None, name: str
+    ) -> tuple[str, Mapping[str, Any]] | None:
+        """The entry of *name*: its key begins with the provider, with LiteLLM's prefix for it, or with neither."""
         try:
             text = self.file.read_text(encoding="utf-8") if self.file else ""
         except (OSError, UnicodeDecodeError):
@@ -102,7 +105,7 @@ class Catalogue:
             hits = [
                 (key, entry)
                 for provider in providers
-                for key in (f"{provider}/{model}", model)
+                for key in dict.fromkeys((f"{provider}/{model}", f"{prefix or provider}/{model}", model))
                 if (entry := _find(text, key, provider)) is not None
             ]
             if hits:

@@ -63,7 +63,7 @@ def test_check_says_ok_or_every_problem(place: Place) -> None:
     result = place.run("check")
     assert (result.exit_code, result.stdout) == (
         0,
-        f"ok: {place.user_file} (1 chain, 0 providers, 14 cards)\n",
+        f"ok: {place.user_file} (1 chain, 0 providers, 31 cards)\n",
     )
     assert json.loads(place.run("check", "--json").stdout)["ok"] is True
     place.user("chains: {night: [opnai/x, olama/y]}\n")

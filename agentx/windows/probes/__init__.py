@@ -11,7 +11,11 @@ from dataclasses import replace
 from agentx.config.links import Link
 from agentx.windows.probes import (
     anthropic,
+    cerebras,
+    codex,
+    fireworks,
     gemini,
+    huggingface,
     litellm,
     llamacpp,
     lmstudio,
@@ -20,6 +24,7 @@ from agentx.windows.probes import (
     openrouter,
     sglang,
     tgi,
+    vercel,
     vllm,
 )
 from agentx.windows.probes.reading import Answers, Ask, Probe, Reading
@@ -29,7 +34,8 @@ __all__ = ["PROBES", "SELF_HOSTED", "Answers", "Ask", "Probe", "Reading", "probe
 PROBES: Mapping[str, Probe] = {
     module.PROBE.name: module.PROBE
     for module in (
-        ollama, lmstudio, llamacpp, sglang, vllm, tgi, litellm, openrouter, anthropic, gemini, openai_list,
+        ollama, lmstudio, llamacpp, sglang, vllm, tgi, litellm, openrouter, anthropic, gemini, codex, cerebras,
+        fireworks, huggingface, vercel, openai_list,
     )
 }  # fmt: skip
 
