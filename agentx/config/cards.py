@@ -34,6 +34,9 @@ ProbeName = Literal[
     "huggingface",
     "vercel",
     "openai_list",
+    "koboldcpp",
+    "lemonade",
+    "docker",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agentx.config.links import Link
-from agentx.windows.known import Heard, Learned
+from agentx.windows.known import Heard, Held, Learned
 from agentx.windows.record import Confidence, Source, Window, believable
 
 HOSTED_AGE_SECONDS = 24 * 3600.0
@@ -31,6 +31,7 @@ class Facts:
     heard: Heard | None = None
     cached: Heard | None = None
     learned: Learned | None = None
+    held: Held | None = None
     table: Window | None = None
     catalogue: Window | None = None
     num_ctx: int | None = None
@@ -64,6 +65,14 @@ def decide(link: Link, facts: Facts) -> Resolution:
         )
         base = served
     window = _filled(base, candidates, facts)
+    if (held := _held(facts, base)) and held.tokens > window.size:
+        window = replace(
+            window.at_least(held.tokens),
+            source="learned",
+            detail=held.evidence,
+            confidence="proven",
+            seen_at=held.at,
+        )
     limit = _proven(link, facts)
     if limit and limit.limit < window.size:
         if base.source == "config":
@@ -189,6 +198,16 @@ def _proven(link: Link, facts: Facts) -> Learned | None:
     if learned is None or facts.now - learned.at >= LEARNED_AGE_SECONDS or (link.force and link.window):
         return None
     return learned
+
+
+def _held(facts: Facts, base: Window) -> Held | None:
+    """What the endpoint was seen to hold, where *base* is a belief: not what the server says of the loaded model,
+    not what the user chose, and not what agentx asks for and would get more of only by a cut."""
+    held = facts.held
+    if held is None or facts.now - held.at >= LEARNED_AGE_SECONDS:
+        return None
+    firm = base.confidence == "served" or base.source in ("config", "requested")
+    return None if firm else held
 
 
 def _hints(link: Link, facts: Facts, window: Window) -> Iterator[str]:

@@ -74,7 +74,8 @@ def read_list(link: Link, answers: Answers, ask: Ask, output: tuple[str, ...] = 
     prompt, prompt_name = first(PROMPT)
     reply, _ = first(output)
     return Reading(
-        kind="served" if link.provider.self_hosted else "listed",
+        # A gateway's limit of the prompt comes from its configuration or a catalogue, not from a server.
+        kind="served" if link.provider.self_hosted and served else "listed",
         detail=f"{where} {', '.join(filter(None, (name, prompt_name))) or 'has no window'}",
         served=served,
         trained=numbers.take(f"{where} meta.n_ctx_train", dig(entry, "meta.n_ctx_train")),
