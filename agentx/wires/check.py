@@ -24,6 +24,8 @@ def check(reply: Reply) -> None:
         if reply.finish in CUT:
             what += ", cut at its length limit"
         raise _refused(reply, "empty_reply", what)
+    if reply.finish == "tool_calls" and not message.tool_calls:
+        raise _refused(reply, "invalid_reply", "a tool call was announced and none came")
     ids: set[str] = set()
     for call in message.tool_calls:
         if not call.name:

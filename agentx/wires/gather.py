@@ -49,7 +49,7 @@ class Gathered:
         if isinstance(timings := chunk.get("timings"), dict):
             self.usage = usage_of_timings(cast("dict[str, Any]", timings)) or self.usage
         heard = False
-        for choice in _objects(chunk.get("choices"))[:1]:
+        for choice in objects(chunk.get("choices"))[:1]:
             heard = self._choice(choice)
             self._usage(choice.get("usage"))  # Moonshot puts it here
         self._usage(chunk.get("usage"))
@@ -75,7 +75,7 @@ class Gathered:
         text += _text(piece.get("refusal"))
         # Some servers send both names with the same text.
         thought = thought or _text(piece.get("reasoning_content")) or _text(piece.get("reasoning"))
-        calls = _objects(piece.get("tool_calls"))
+        calls = objects(piece.get("tool_calls"))
         if isinstance(old := piece.get("function_call"), dict):
             calls.append({"index": 0, "function": old})
         if text:
@@ -83,7 +83,7 @@ class Gathered:
         if thought:
             self.reasoning.append(thought)
         heard = [self._call(call) for call in calls]
-        return bool(text or thought or any(heard))
+        return bool(text.strip() or thought.strip() or any(heard))  # blanks alone are a stall
 
     def _call(self, piece: dict[str, Any]) -> bool:
         function = piece.get("function")
@@ -92,12 +92,13 @@ class Gathered:
         index = piece.get("index")
         call = self._slot(index if isinstance(index, int) else None, id_, name)
         call.id = call.id or id_
-        if name != call.name:  # a name comes whole, again and again, or in pieces
+        fresh = name != call.name  # a name comes whole, again and again, or in pieces
+        if fresh:
             call.name += name
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments, ensure_ascii=False)
         call.arguments.append(_text(arguments))
-        return bool(name or arguments)
+        return bool((fresh and name) or _text(arguments).strip())
 
     def _slot(self, index: int | None, id_: str, name: str) -> PartialCall:
         """The call that a piece belongs to: by index, but a new id or a new name after whole arguments begins
@@ -132,7 +133,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[dict[str, Any]]:
     """The objects of a JSON list; one object alone counts as a list of one."""
     if isinstance(value, dict):
         return [cast("dict[str, Any]", value)]
@@ -146,7 +147,7 @@ def _parts(content: Any) -> tuple[str, str]:
     if isinstance(content, str):
         return content, ""
     text, thought = "", ""
-    for part in _objects(content):
+    for part in objects(content):
         text += _text(part.get("text"))
         inner = part.get("thinking")
         thought += _text(inner) if isinstance(inner, str) else _parts(inner)[0]

@@ -165,7 +165,7 @@ class _Attempt:
         # The root of all that litellm raises; it has a class of the same name that is not.
         root: type[Exception] = importlib.import_module("openai").OpenAIError
         try:
-            async with clock.limit:
+            async with clock:
                 yield clock
         except TimeoutError as error:
             if self.gathered.finish is None:

@@ -6,7 +6,7 @@ import json
 from typing import Any, cast
 
 from agentx.wires.finish import finish_of
-from agentx.wires.gather import Gathered, PartialCall
+from agentx.wires.gather import Gathered, PartialCall, objects
 from agentx.wires.messages import Usage
 from agentx.wires.stream import Event, Events, Lines, looks_like_events
 from agentx.wires.transport import Broken, excerpt
@@ -14,6 +14,8 @@ from agentx.wires.transport import Broken, excerpt
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _START = 8
 """Bytes that tell a stream of events from a plain answer."""
+PIECE = 256
+"""Bytes of a plain answer that count as content: one that drips byte by byte has stalled."""
 
 
 class ChatReader:
@@ -27,6 +29,7 @@ class ChatReader:
         self._body: list[bytes] = []
         self._start = b""
         self._decided = False
+        self._unheard = 0
 
     @property
     def whole(self) -> bool:
@@ -40,7 +43,11 @@ class ChatReader:
             self._decide()
         if not self.streaming:
             self._body.append(data)
-            return bool(data.strip())
+            self._unheard += len(data)
+            if self._unheard < PIECE:
+                return False
+            self._unheard = 0
+            return True
         return sum(self._event(event) for event in self._events.feed(data)) > 0
 
     def close(self) -> None:
@@ -133,7 +140,12 @@ class OllamaReader:
         if piece.get("error"):
             body = inner_error(json.dumps(piece, ensure_ascii=False))
             raise Broken(f"an error in place of a reply: {excerpt(body)}", body)
-        message: dict[str, Any] = piece.get("message") or {}
+        message: Any = piece.get("message") or {}
+        calls: Any = cast("dict[str, Any]", message).get("tool_calls") or [] if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(calls, list):
+            body = json.dumps(piece, ensure_ascii=False)
+            raise Broken("answered 200 with JSON that is no reply", body, phase="body")
+        message = cast("dict[str, Any]", message)
         heard = self.gathered.add(
             {
                 "model": piece.get("model"),
@@ -141,7 +153,7 @@ class OllamaReader:
                 "choices": [{"delta": {"content": message.get("content"), "reasoning": message.get("thinking")}}],
             }
         )
-        for call in cast("list[dict[str, Any]]", message.get("tool_calls") or []):
+        for call in cast("list[Any]", calls):
             self.gathered.calls.append(_ollama_call(call))
             heard = True
         if piece.get("done") is True:
@@ -151,12 +163,13 @@ class OllamaReader:
         return heard
 
 
-def _ollama_call(call: dict[str, Any]) -> PartialCall:
-    """A call always comes whole; old servers give it no id."""
-    function: dict[str, Any] = call.get("function") or {}
+def _ollama_call(call: Any) -> PartialCall:
+    """A call always comes whole; old servers give it no id. What is no call has no name, and is refused so."""
+    whole = (objects(call) or [{}])[0]
+    function = (objects(whole.get("function")) or [{}])[0]
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    return PartialCall(id=str(call.get("id") or ""), name=str(function.get("name") or ""), arguments=[text])
+    return PartialCall(id=str(whole.get("id") or ""), name=str(function.get("name") or ""), arguments=[text])
 
 
 def _ollama_usage(piece: dict[str, Any]) -> Usage | None:

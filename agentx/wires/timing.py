@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from types import TracebackType
 
 from agentx.wires.messages import Timers
 
+BEAT_SECONDS = 1.0
+FROZEN_SECONDS = 1.0
+"""A beat that comes so late was not late by itself: the process stood still, and so did what it waited for."""
+
 
 class Clock:
-    """Made when the attempt begins, inside the loop that runs it; `limit` is entered around the attempt."""
+    """Entered around the attempt, inside the loop that runs it; raises TimeoutError there when the time is up.
+
+    It looks at the time at each beat. After a beat that came late (a stopped process, a suspended virtual machine)
+    all deadlines move by as much: what the server sent meanwhile is read first.
+    """
 
     def __init__(self, timers: Timers) -> None:
         self.timers = timers
-        self._time = asyncio.get_running_loop().time
-        now = self._time()
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
         self._end = now + timers.total
+        self._due = now + timers.first
         self._reason = f"no content within {timers.first:g} s"
-        self.limit = asyncio.timeout_at(min(self._end, now + timers.first))
+        self._limit = asyncio.timeout(None)
+        self._beat: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Clock:
+        await self._limit.__aenter__()
+        self._plan()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if self._beat is not None:
+            self._beat.cancel()
+        return await self._limit.__aexit__(kind, error, trace)
 
     def content(self) -> None:
         """A piece of content came: the next one must come within `idle`."""
@@ -29,11 +52,24 @@ class Clock:
 
     def why(self) -> str:
         """Which timer ended the attempt, in words."""
-        when = self.limit.when()
-        if when is not None and when >= self._end:
-            return f"not finished within {self.timers.total:g} s"
-        return self._reason
+        return f"not finished within {self.timers.total:g} s" if self._end <= self._due else self._reason
 
     def _move(self, seconds: float) -> None:
-        if not self.limit.expired():
-            self.limit.reschedule(min(self._end, self._time() + seconds))
+        self._due = self._loop.time() + seconds
+        self._plan()
+
+    def _plan(self) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+        at = min(self._loop.time() + BEAT_SECONDS, self._due, self._end)
+        self._beat = self._loop.call_at(at, self._look, at)
+
+    def _look(self, expected: float) -> None:
+        now = self._loop.time()
+        if now - expected > FROZEN_SECONDS:
+            self._due += now - expected
+            self._end += now - expected
+        if now >= min(self._due, self._end):
+            self._limit.reschedule(now)
+        else:
+            self._plan()

@@ -87,7 +87,7 @@ async def post(client: httpx.AsyncClient, call: Post, timers: Timers, reader: Re
     clock = Clock(timers)
     responses: list[httpx.Response] = []
     try:
-        async with clock.limit:
+        async with clock:
             await _exchange(client, call, clock, reader, responses)
     except TimeoutError as error:
         if not reader.whole:

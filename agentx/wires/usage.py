@@ -6,6 +6,9 @@ from typing import Any
 
 from agentx.wires.messages import Usage
 
+MOST = 1e12
+"""Tokens; JSON can hold 1e999, which is no count."""
+
 
 def usage_of(reported: dict[str, Any]) -> Usage | None:
     """Usage from a `usage` object of a chat completion; None when it holds no prompt count.
@@ -43,7 +46,7 @@ def usage_of_timings(timings: dict[str, Any]) -> Usage | None:
 def _count(data: dict[str, Any], *names: str) -> int:
     for name in names:
         value = data.get(name)
-        if isinstance(value, (int, float)) and value > 0:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MOST:
             return int(value)
     return 0
 

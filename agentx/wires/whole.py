@@ -52,9 +52,7 @@ def _finish(gathered: Gathered, message: Message, request: Request, facts: Facts
     finish = gathered.finish or "stop"
     if finish == "length" and _reached_window(gathered, request, facts):
         return "window"
-    if finish in ("stop", "tool_calls"):
-        return "tool_calls" if message.tool_calls else "stop"
-    return finish
+    return "tool_calls" if finish == "stop" and message.tool_calls else finish
 
 
 def _reached_window(gathered: Gathered, request: Request, facts: Facts) -> bool:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
-Step = bytes | Literal["hold", "cut"]
-"""Bytes are written; `hold` waits until the client goes away; `cut` resets the connection."""
+Step = bytes | float | Literal["hold", "cut"]
+"""Bytes are written; a number waits so many seconds; `hold` waits until the client goes away; `cut` resets the
+connection."""
 
 Serve = Callable[..., AbstractAsyncContextManager[tuple[str, list[bytes]]]]
 
@@ -55,6 +56,8 @@ async def _serve(*steps: Step, one_connection: bool = False) -> AsyncGenerator[t
             if isinstance(step, bytes):
                 writer.write(step)
                 await writer.drain()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
             elif step == "hold":
                 await reader.read()
             else:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentx.wires.gather import Gathered
 from agentx.wires.messages import Finish, Usage
+from agentx.wires.readers import ChatReader, OllamaReader
 from agentx.wires.transport import Broken
 from agentx.wires.usage import usage_of, usage_of_timings
 
@@ -182,3 +187,35 @@ def test_a_later_usage_of_nothing_does_not_erase_an_earlier_one() -> None:
     found.add({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}})
     found.add({"choices": [], "usage": {"prompt_tokens": 0}})
     assert found.usage == Usage(input=5, output=1)
+
+
+KEYS = [
+    *("choices", "delta", "message", "content", "text", "thinking", "reasoning", "reasoning_content", "refusal"),
+    *("tool_calls", "function_call", "function", "name", "arguments", "id", "index", "type", "finish_reason"),
+    *("usage", "timings", "cache_n", "prompt_n", "predicted_n", "prompt_tokens", "completion_tokens"),
+    *("prompt_tokens_details", "cached_tokens", "total_tokens", "model", "truncated", "error", "code"),
+    *("done", "done_reason", "prompt_eval_count", "eval_count"),
+]
+"""Every name that the readers look for."""
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), ODD, max_size=8))
+def test_no_json_breaks_a_reader(piece: dict[str, Any]) -> None:
+    """Only Broken may come out, whatever stands under the names that are read."""
+    text = json.dumps(piece)
+    for reader, data in ((ChatReader(), f"data: {text}\n\n"), (ChatReader(), text), (OllamaReader(), f"{text}\n")):
+        with suppress(Broken):
+            reader.feed(data.encode())
+            reader.close()
+
+
+@pytest.mark.parametrize("count", ["1e999", "-1e999", "true", "1e15", "null", "[]"])
+def test_a_count_that_is_none_is_left_out(count: str) -> None:
+    found = Gathered()
+    found.add(json.loads(f'{{"choices": [], "usage": {{"prompt_tokens": {count}, "completion_tokens": 3}}}}'))
+    assert found.usage is None

@@ -108,3 +108,20 @@ def test_a_missing_model_is_told_in_the_servers_words(serve: Serve) -> None:
     text = 'model "qwen05" not found, try pulling it first'
     error = failure_of(serve, lines({"error": text}, status="404 Not Found"))
     assert error.message == f"ollama/qwen05: 404 Not Found: {text}"
+
+
+ODD: list[Any] = [
+    "model is loading",
+    [1],
+    {"content": "x", "tool_calls": "y"},
+    {"content": "", "tool_calls": ["y"]},
+    {"content": "", "tool_calls": [{"function": "f"}]},
+    {"content": "", "tool_calls": {"a": 1}},
+    {"content": "", "tool_calls": [[]]},
+]
+
+
+@pytest.mark.parametrize("message", ODD, ids=str)
+def test_an_odd_message_is_a_broken_reply_and_no_crash(serve: Serve, message: Any) -> None:
+    error = failure_of(serve, lines({"model": "m", "message": message, "done": False}, end()))
+    assert error.status == 200

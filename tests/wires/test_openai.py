@@ -35,7 +35,7 @@ def delta(finish: str | None = None, **piece: Any) -> dict[str, Any]:
     return {"model": "qwen-2", "choices": [{"index": 0, "delta": piece, "finish_reason": finish}]}
 
 
-def reply_to(serve: Serve, *steps: bytes | str, timers: Timers | None = None, **changes: Any) -> Reply:
+def reply_to(serve: Serve, *steps: bytes | str | float, timers: Timers | None = None, **changes: Any) -> Reply:
     async def run() -> Reply:
         async with serve(*steps) as (url, _), client() as http:
             wire = OpenAIWire(provider(url + "/v1", **changes), http)
@@ -44,7 +44,9 @@ def reply_to(serve: Serve, *steps: bytes | str, timers: Timers | None = None, **
     return asyncio.run(run())
 
 
-def failure_of(serve: Serve, *steps: bytes | str, timers: Timers | None = None, **changes: Any) -> RequestFailed:
+def failure_of(
+    serve: Serve, *steps: bytes | str | float, timers: Timers | None = None, **changes: Any
+) -> RequestFailed:
     with pytest.raises(RequestFailed) as caught:
         reply_to(serve, *steps, timers=timers, **changes)
     return caught.value
@@ -332,6 +334,35 @@ def test_a_stalled_stream_ends_by_the_idle_timer(serve: Serve, events: Events) -
     error = failure_of(serve, steps, "hold", timers=timers)
     assert (error.phase, error.timed_out) == ("stream", True)
     assert error.message == "box/qwen: no new content for 0.05 s"
+
+
+def chunked(text: str) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(text.encode()), text.encode())
+
+
+def test_blanks_alone_are_no_content(serve: Serve, events: Events) -> None:
+    """A model that writes nothing but blanks has stalled, however busily."""
+    blank = chunked(f"data: {json.dumps(delta(content=' '))}\n\n")
+    steps: list[bytes | float] = [events(delta(content="hel"), end=False), *[0.1, blank] * 200]
+    error = failure_of(serve, *steps, timers=Timers(first=20, idle=1, total=60))
+    assert (error.timed_out, error.message) == (True, "box/qwen: no new content for 1 s")
+
+
+def test_a_plain_body_that_drips_has_stalled(serve: Serve) -> None:
+    head = b'HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{"choices": ['
+    steps: list[bytes | float] = [head, *[0.1, b"["] * 200]
+    error = failure_of(serve, *steps, timers=Timers(first=1, idle=1, total=60))
+    assert (error.timed_out, error.phase) == (True, "body")
+
+
+def test_a_call_that_was_announced_and_did_not_come_is_no_reply(serve: Serve, events: Events) -> None:
+    error = failure_of(
+        serve, events(delta(content="I will look."), delta(finish="tool_calls"), "data: [DONE]\n\n")
+    )
+    assert (error.error_class, error.message) == (
+        "invalid_reply",
+        "qwen-2: a tool call was announced and none came",
+    )
 
 
 def test_the_whole_attempt_ends_by_the_total_timer(serve: Serve, events: Events) -> None:
