@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from tests.config.conftest import Place
 
 NAMES = [
-    "anthropic", "azure", "bedrock", "cerebras", "codex", "copilot", "deepinfra", "deepseek", "fireworks",
-    "gemini", "groq", "huggingface", "litellm-proxy", "llamacpp", "lmstudio", "local", "minimax", "mistral",
-    "moonshot", "nvidia", "ollama", "openai", "openai-compatible", "openrouter", "qwen", "together", "vercel",
-    "vertex", "vllm", "xai", "zai",
+    "anthropic", "azure", "bedrock", "cerebras", "codex", "copilot", "deepinfra", "deepseek",
+    "docker-model-runner", "fireworks", "gemini", "groq", "huggingface", "jan", "koboldcpp", "lemonade",
+    "litellm-proxy", "llamacpp", "llamafile", "lmstudio", "local", "localai", "minimax", "mistral", "mlx",
+    "moonshot", "nvidia", "ollama", "openai", "openai-compatible", "openrouter", "qwen", "sglang",
+    "text-generation-webui", "tgi", "together", "vercel", "vertex", "vllm", "xai", "zai",
 ]  # fmt: skip
 ADDRESSED = ("openai-compatible", "azure")
 """Their address is the user's to say."""
