@@ -19,6 +19,7 @@ from agentx.windows.record import Window, believable, undated
 
 FILE = "model_prices_and_context_window_backup.json"
 DECODER = json.JSONDecoder()
+TABLE = re.compile(r"\s*:\s*(?=\{)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,29 +102,34 @@ class Catalogue:
             text = self.file.read_text(encoding="utf-8") if self.file else ""
         except (OSError, UnicodeDecodeError):
             return None
+        befores = (*providers, prefix) if prefix else providers
         for model in dict.fromkeys((name, undated(name))):
-            hits = [
-                (key, entry)
-                for provider in providers
-                for key in dict.fromkeys((f"{provider}/{model}", f"{prefix or provider}/{model}", model))
-                if (entry := _find(text, key, provider)) is not None
-            ]
+            keys = dict.fromkeys((*(f"{before}/{model}" for before in befores), model))
+            hits = [(key, entry) for key in keys if (entry := _find(text, key, providers)) is not None]
             if hits:
                 return min(hits, key=lambda hit: believable(hit[1].get("max_input_tokens")) or 1 << 62)
         return None
 
 
-def _find(text: str, key: str, provider: str) -> Mapping[str, Any] | None:
-    """The entry *key* of *provider*, cut out of the file's text: parsing all of it costs 30 MB."""
-    for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:\s*(?=\{)", text):
-        try:
-            entry, _ = DECODER.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            continue
-        table = cast("Mapping[str, Any]", entry)
-        if table.get("litellm_provider") == provider:
+def _find(text: str, key: str, providers: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The entry *key* of one of *providers*, cut out of the file's text: parsing all of it costs 30 MB."""
+    quoted = json.dumps(key)
+    at = text.find(quoted)
+    while at >= 0:
+        table = _table(text, at + len(quoted))
+        if table.get("litellm_provider") in providers:
             return table
+        at = text.find(quoted, at + 1)
     return None
+
+
+def _table(text: str, after: int) -> Mapping[str, Any]:
+    """The object that follows a key; empty where none does."""
+    begins = TABLE.match(text, after)
+    try:
+        return cast("Mapping[str, Any]", DECODER.raw_decode(text, begins.end())[0]) if begins else {}
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _dollars(entry: Mapping[str, Any], name: str) -> float | None:

@@ -59,12 +59,12 @@ def test_every_card_of_a_chain_made_from_nothing_has_a_model(tmp_path: Path) -> 
 
 
 def test_keys_addresses_and_titles_are_each_ones_own(tmp_path: Path) -> None:
-    """A key must not go to somebody else's address."""
-    cards = read_cards(tmp_path).values()
+    """A key must not go to somebody else's address. One's own servers share usual ports and old habits."""
+    cards = [card for card in read_cards(tmp_path).values() if not card.self_hosted]
     for values in ([c.api_key_env for c in cards], [c.base_url for c in cards], [c.title for c in cards]):
         said = [value for value in values if value]
         assert len(said) == len(set(said))
-    assert all(c.base_url.startswith("https://") for c in cards if c.base_url and not c.self_hosted)
+    assert all(c.base_url.startswith("https://") for c in cards if c.base_url)
 
 
 def test_servers_whose_window_a_user_sets_say_how(tmp_path: Path) -> None:
