@@ -34,9 +34,13 @@ class Clock:
 
 @dataclass
 class Server:
-    """Answers from `routes`, which a test may change; `log` keeps method, path and headers of each request."""
+    """Answers from `routes`, which a test may change; `log` keeps method, path and headers of each request.
+
+    `before` is called before each answer: a test may let it wait.
+    """
 
     routes: Routes
+    before: Callable[[], object] = lambda: None
     url: str = ""
     log: list[tuple[str, Mapping[str, str]]] = field(default_factory=list[tuple[str, Mapping[str, str]]])
 
@@ -93,6 +97,7 @@ def serve() -> Iterator[Callable[[Routes], Server]]:
                 self.rfile.read(length)
                 line = f"{self.command} {self.path.partition('?')[0]}"
                 server.log.append((line, {name.lower(): value for name, value in self.headers.items()}))
+                server.before()
                 value = server.routes.get(line, 404)
                 status = value if isinstance(value, int) else 200
                 body = value if isinstance(value, str) else json.dumps({"error": "x"} if status != 200 else value)
