@@ -18,6 +18,8 @@ from agentx.wires.transport import root_cause
 AGAIN_AFTER_SECONDS = 60.0
 AGAIN_AFTER_NO_SECONDS = 600.0
 """After a plain "there is no such route": most servers know few of the routes that others have."""
+AT_ONCE = 4
+"""Questions to a server: one on Python's http.server lets five connections wait and drops others for a second."""
 LARGEST_ANSWER = 8 << 20
 """In bytes, unpacked; the longest list of a real provider (some 500 models) has two million."""
 NO_SUCH_ROUTE = (404, 405, 410, 501)
@@ -106,16 +108,23 @@ class Asker:
         """The answers for *links*, which share a server and a key: round by round, until nothing is wanted."""
         clock = asyncio.get_running_loop().time
         end = clock() + timeout
+        door = asyncio.Semaphore(AT_ONCE)
         values: dict[Ask, Any] = {}
         asked: set[Ask] = set()
-        while (left := end - clock()) > 0:
+
+        async def answer(ask: Ask, link: Link) -> Any:
+            async with door:
+                left = end - clock()
+                return await self._answer(ask, link, left, fair=left >= timeout / 2) if left > 0 else None
+
+        while end > clock():
             askers: dict[Ask, Link] = {}
             for link in links:
                 for ask in more(link, Answers(values), asked):
                     askers.setdefault(ask, link)
             asked |= askers.keys()
             due = [(ask, link) for ask, link in askers.items() if self._due((ask, link.key_variable))]
-            answers = await asyncio.gather(*(self._answer(ask, link, left, timeout) for ask, link in due))
+            answers = await asyncio.gather(*(answer(ask, link) for ask, link in due))
             values |= {ask: value for (ask, _), value in zip(due, answers, strict=True) if value is not None}
             if not askers or self._is_dead(askers):
                 break
@@ -126,11 +135,11 @@ class Asker:
         troubles = [self._troubles.get((ask, link.key_variable)) for ask, link in askers.items()]
         return all(one is not None and one.unreachable for one in troubles)
 
-    async def _answer(self, ask: Ask, link: Link, left: float, timeout: float) -> Any:
-        """None where there is no answer within the *left* of *timeout* seconds."""
+    async def _answer(self, ask: Ask, link: Link, timeout: float, *, fair: bool) -> Any:
+        """None where there is no answer. That it did not come in less than a *fair* time is not remembered."""
         final, unreachable = False, True
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(timeout):
                 status, body = await self._fetch(ask, link)
             unreachable = False
             if 200 <= status < 300:
@@ -139,9 +148,9 @@ class Asker:
                 return value
             text, final = f"status {status}", status in NO_SUCH_ROUTE
         except TimeoutError:
-            if left < timeout / 2:
-                return None  # it had no fair time: the next look asks again
-            text = f"no answer within {timeout:g} s"
+            if not fair:
+                return None
+            text = f"no answer within {timeout:.2g} s"
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             text = root_cause(error)
         except (ValueError, RecursionError, zlib.error):  # no JSON, or a key that no header can carry

@@ -114,7 +114,7 @@ class Registry:
     def learn(self, link: Link, limit: int, evidence: str) -> Window | None:
         """Remember that the endpoint holds no more than *limit* tokens; the new window if that made it smaller.
 
-        Only ever lowers: what it was seen to hold before is forgotten. *evidence* says how that was proved.
+        Only ever lowers, what it was seen to hold before too. *evidence* says how that was proved, for the user.
         """
         if believable(limit) is None:
             return None
@@ -126,7 +126,7 @@ class Registry:
         def lowered(known: Known) -> Known:
             old = known.learned
             expired = old is not None and self._now() - old.at >= HOSTED_AGE_SECONDS
-            held = known.held if known.held and known.held.tokens <= limit else None
+            held = known.held and replace(known.held, tokens=min(known.held.tokens, limit))
             learned = old if old and old.limit < limit and not expired else new
             return replace(known, learned=learned, held=held)
 

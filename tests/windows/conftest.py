@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agentx.config.links import Link, Provider
+from agentx.windows.cache import Cache
+from agentx.windows.catalogue import Catalogue
+from agentx.windows.registry import Registry
+from agentx.windows.tables import Tables
 
 Routes = dict[str, Any]
 """`GET /path` to the JSON of the answer, a status, or a text that is no JSON."""
@@ -28,14 +34,42 @@ class Clock:
 
 @dataclass
 class Server:
-    """Answers from `routes`, which a test may change; `log` keeps method, path and headers of each request."""
+    """Answers from `routes`, which a test may change; `log` keeps method, path and headers of each request.
+
+    `before` is called before each answer: a test may let it wait.
+    """
 
     routes: Routes
+    before: Callable[[], object] = lambda: None
     url: str = ""
     log: list[tuple[str, Mapping[str, str]]] = field(default_factory=list[tuple[str, Mapping[str, str]]])
 
     def asked(self) -> list[str]:
         return [line for line, _ in self.log]
+
+
+def run(
+    work: Callable[[Registry], Awaitable[None]],
+    clock: Callable[[], float],
+    *,
+    file: Path | None = None,
+    environ: dict[str, str] | None = None,
+) -> None:
+    """*work* with a registry over *file*; another call is another process."""
+
+    async def go() -> None:
+        async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+            registry = Registry(
+                client=client,
+                environ=environ or {},
+                cache=Cache(file),
+                tables=Tables(),
+                catalogue=Catalogue(None),
+                now=clock,
+            )
+            await work(registry)
+
+    asyncio.run(go())
 
 
 @pytest.fixture
@@ -63,6 +97,7 @@ def serve() -> Iterator[Callable[[Routes], Server]]:
                 self.rfile.read(length)
                 line = f"{self.command} {self.path.partition('?')[0]}"
                 server.log.append((line, {name.lower(): value for name, value in self.headers.items()}))
+                server.before()
                 value = server.routes.get(line, 404)
                 status = value if isinstance(value, int) else 200
                 body = value if isinstance(value, str) else json.dumps({"error": "x"} if status != 200 else value)

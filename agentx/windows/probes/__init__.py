@@ -100,29 +100,31 @@ def read_all(link: Link, answers: Answers) -> tuple[Probe, Reading] | None:
 def _wanted(link: Link, answers: Answers, done: set[Ask], guess: str | None, sure: bool) -> list[Ask]:
     probes = probes_for(link)
     if not link.provider.self_hosted:
-        return _all_of(link, answers, probes)
+        return _all_of(link, answers, probes, done)
     listed = lists(link)
     guessed = [probe for name, probe in PROBES.items() if name == guess != LIST]
     if sure and guessed:
-        wanted = _all_of(link, answers, guessed)
+        wanted = _all_of(link, answers, guessed, done)
         if any(ask not in done for ask in wanted) or guessed[0].read(link, answers):
             return wanted
     if listed not in done:
         return [listed, *(ask for probe in guessed for ask in probe.asks(link))]
     kind = _kind(link, answers)
     likely = [kind] if kind else guessed
-    wanted = _all_of(link, answers, likely)
+    wanted = _all_of(link, answers, likely, done)
     if any(ask not in done for ask in wanted) or any(probe.read(link, answers) for probe in likely):
         return wanted
-    return _all_of(link, answers, probes)
+    return _all_of(link, answers, probes, done)
 
 
-def _all_of(link: Link, answers: Answers, probes: Iterable[Probe]) -> list[Ask]:
-    """The questions of *probes*, and those that follow from the answers to them."""
+def _all_of(link: Link, answers: Answers, probes: Iterable[Probe], done: set[Ask]) -> list[Ask]:
+    """The questions of *probes*; once they are *done*, those that follow from the answers too."""
     found: list[Ask] = []
     for probe in probes:
-        found += probe.asks(link)
-        found += probe.more(link, answers)
+        asks = probe.asks(link)
+        found += asks
+        if done.issuperset(asks):
+            found += probe.more(link, answers)
     return found
 
 
