@@ -1,7 +1,7 @@
 """What each kind of server says about itself: lists, cards and counters, in the shapes of real ones.
 
-Sources: captures of llama.cpp b10434/b11434 and Ollama 0.5.4/0.9.3; the servers' sources for LM Studio, vLLM
-and newer Ollama. Pure: what is asked and what is true in, an answer out.
+Sources: captures of llama.cpp b10434/b11434 and Ollama 0.5.4/0.9.3; the servers' sources for LM Studio, vLLM,
+SGLang, TGI, KoboldCpp and newer Ollama. Pure: what is asked and what is true in, an answer out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from agentx.testing.counting import TOKEN, Json, count_prompt, normal
 
-Face = Literal["openai", "ollama", "lmstudio", "llamacpp", "vllm"]
+Face = Literal["openai", "ollama", "lmstudio", "llamacpp", "vllm", "sglang", "tgi", "koboldcpp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Facts:
     created: int
 
     def knows(self, model: str) -> bool:
-        """Ollama adds `:latest` by itself; llama.cpp serves one model and takes any name for it."""
-        if self.face == "llamacpp":
+        """Ollama adds `:latest` by itself; servers of one model take any name for it."""
+        if self.face in ("llamacpp", "koboldcpp", "tgi", "sglang"):
             return True
         names = {name.removesuffix(":latest") for name in self.models} if self.face == "ollama" else self.models
         return (model.removesuffix(":latest") if self.face == "ollama" else model) in names
@@ -57,7 +57,7 @@ def about(facts: Facts, method: str, path: str, body: Json) -> Answer | None:
         return _lmstudio(facts, path)
     if facts.face == "vllm":
         return _vllm(facts, method, path, body)
-    return None
+    return _engine(facts, path) if method == "GET" else None
 
 
 def model_list(facts: Facts) -> Json:
@@ -89,7 +89,29 @@ def _listed(facts: Facts, model: str) -> Json:
         entry |= {"owned_by": "llamacpp", "aliases": [model], "tags": [], "meta": meta}
     elif facts.face == "vllm":
         entry |= {"root": model, "parent": None, "max_model_len": facts.claim, "permission": []}
+    elif facts.face == "sglang":  # the trained length, whatever the memory holds
+        entry |= {"root": model, "parent": None, "max_model_len": facts.trained}
+    elif facts.face == "tgi":
+        entry["owned_by"] = model
+    elif facts.face == "koboldcpp":
+        entry |= {"permission": [], "root": "koboldcpp"}
     return entry
+
+
+def _engine(facts: Facts, path: str) -> Answer | None:
+    """The one route that says the window at SGLang, TGI and KoboldCpp; it lacks what is not claimed."""
+    claim = facts.claim
+    if (facts.face, path) == ("sglang", "/server_info"):
+        limits: Json = {} if claim is None else {"max_total_num_tokens": claim, "max_req_input_len": claim - 6}
+        return Answer(200, {"model_path": facts.models[0], "context_length": None, "version": "0.5.23", **limits})
+    if (facts.face, path) == ("tgi", "/info"):
+        limits = {} if claim is None else {"max_total_tokens": claim, "max_input_tokens": claim - 1}
+        return Answer(200, {"model_id": facts.models[0], "version": "3.3.6", **limits})
+    if (facts.face, path) == ("koboldcpp", "/api/extra/true_max_context_length") and claim is not None:
+        return Answer(200, {"value": claim})
+    if (facts.face, path) == ("koboldcpp", "/api/extra/version"):
+        return Answer(200, {"result": "KoboldCpp", "version": "1.99"})
+    return None
 
 
 def _ollama(facts: Facts, method: str, path: str, body: Json) -> Answer | None:

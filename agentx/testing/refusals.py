@@ -40,6 +40,10 @@ def overflow(facts: Facts, native: bool, prompt: int) -> Answer:
             "provide a shorter input."
         )
         return Answer(400, {"error": text})
+    if facts.face == "sglang":
+        return _sglang(f"The input ({prompt} tokens) is longer than the model's context length ({window} tokens).")
+    if facts.face == "tgi":
+        return _tgi(f"`inputs` must have less than {window - 1} tokens. Given: {prompt}")
     inner: Json = {
         "error": {
             "code": 400,
@@ -58,6 +62,18 @@ def overflow(facts: Facts, native: bool, prompt: int) -> Answer:
 
 def total_overflow(facts: Facts, native: bool, prompt: int, output: int) -> Answer:
     """400: prompt and asked output together do not fit (the sentence of OpenAI and older vLLM)."""
+    if facts.face == "sglang":
+        return _sglang(
+            f"Requested token count exceeds the model's maximum context length of {facts.window} tokens. You "
+            f"requested a total of {prompt + output} tokens: {prompt} tokens from the input messages and {output} "
+            "tokens for the completion. Please reduce the number of tokens in the input messages or the "
+            "completion to fit within the limit."
+        )
+    if facts.face == "tgi":
+        return _tgi(
+            f"`inputs` tokens + `max_new_tokens` must be <= {facts.window}. Given: {prompt} `inputs` tokens and "
+            f"{output} `max_new_tokens`"
+        )
     text = (
         f"This model's maximum context length is {facts.window} tokens. However, you requested {prompt + output} "
         f"tokens ({prompt} in the messages, {output} in the completion). Please reduce the length of the messages "
@@ -120,3 +136,13 @@ def _openai(
 
 def _vllm(status: int, message: str, kind: str, param: str | None) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": param, "code": status}}
+
+
+def _sglang(message: str) -> Answer:
+    """Flat: no `error` around it."""
+    body: Json = {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
+    return Answer(400, body)
+
+
+def _tgi(message: str) -> Answer:
+    return Answer(422, {"error": f"Input validation error: {message}", "error_type": "validation"})

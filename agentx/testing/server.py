@@ -1,7 +1,7 @@
 """A model server on a real socket whose window, manners and faults are chosen, and which keeps a log.
 
-It speaks like an OpenAI-style service, Ollama, LM Studio, llama.cpp or vLLM; what it answers comes from a
-*brain*, which is shown only what the server kept of the conversation.
+It speaks like an OpenAI-style service, Ollama, LM Studio, llama.cpp, vLLM, SGLang, TGI or KoboldCpp; what it
+answers comes from a *brain*, which is shown only what the server kept of the conversation.
 """
 
 from __future__ import annotations

@@ -34,6 +34,12 @@ MIXES: list[tuple[Any, str, Any, Any, int]] = [
     ("openai", "openai-compatible", "halve", 131_072, 2_304),
     ("llamacpp", "llamacpp", "drop_oldest", 131_072, 2_304),
     ("openai", "openai-compatible", "refuse", 3_000, 8_192),
+    ("koboldcpp", "koboldcpp", "cut", 131_072, 4_096),
+    ("koboldcpp", "openai-compatible", "drop_oldest", "true", 4_096),
+    ("sglang", "sglang", "refuse", 131_072, 4_096),
+    ("sglang", "llamacpp", "refuse_total", "true", 4_096),
+    ("tgi", "tgi", "refuse", "true", 4_096),
+    ("tgi", "openai-compatible", "refuse_total", 131_072, 4_096),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -13,7 +13,7 @@ from agentx.testing.conversations import PERSONAL_KEY, SYSTEM_KEY, conversation2
 from agentx.testing.faces import Face
 from agentx.testing.server import FaultServer
 
-FACES: tuple[Face, ...] = ("openai", "ollama", "lmstudio", "llamacpp", "vllm")
+FACES: tuple[Face, ...] = get_args(Face)
 ASK: dict[str, Any] = {"model": "scripted", "messages": [{"role": "user", "content": "Say hello."}]}
 READ = Call("read_file", {"path": "notes/note-01.txt"})
 

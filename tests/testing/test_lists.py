@@ -9,6 +9,7 @@ import pytest
 
 from agentx.testing.conversations import conversation27
 from agentx.testing.counting import count_prompt
+from agentx.testing.faces import Face
 from agentx.testing.faults import Slow, Status
 from agentx.testing.server import Claim, FaultServer
 
@@ -115,3 +116,24 @@ def test_routes_of_other_servers_are_404(client: httpx.Client) -> None:
     with FaultServer(face="openai") as server:
         assert client.get(f"{server.url}/api/ps").status_code == 404
         assert client.post(f"{server.url}/api/chat", json=ASK).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("face", "route", "said"),
+    [
+        ("sglang", "/server_info", {"max_total_num_tokens": 8_192, "max_req_input_len": 8_186}),
+        ("tgi", "/info", {"max_total_tokens": 8_192, "max_input_tokens": 8_191}),
+        ("koboldcpp", "/api/extra/true_max_context_length", {"value": 8_192}),
+    ],
+)
+def test_engines_say_their_window_on_one_route(
+    client: httpx.Client, face: Face, route: str, said: dict[str, int]
+) -> None:
+    with FaultServer(face=face, window=8_192, trained=131_072) as server:
+        assert client.get(server.url + route).json().items() >= said.items()
+        (entry,) = client.get(f"{server.v1}/models").json()["data"]
+        assert 8_192 not in entry.values()
+        server.claims = "absent"
+        silent = client.get(server.url + route)
+        assert silent.status_code == 404 or not silent.json().keys() & said.keys()
+        assert client.get(f"{server.url}/props").status_code == 404
