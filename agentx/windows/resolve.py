@@ -2,48 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentx.config.links import Link
-from agentx.windows.known import Heard, Learned
-from agentx.windows.record import Confidence, Source, Window, believable
+from agentx.windows.candidates import (
+    ASSUMED,
+    ASSUMED_WHERE_CUT,
+    HOSTED_AGE_SECONDS,
+    LARGEST_UNASKED_NUM_CTX,
+    LEARNED_AGE_SECONDS,
+    Facts,
+    Said,
+    everything,
+)
+from agentx.windows.cures import Advice, advice
+from agentx.windows.known import Heard
+from agentx.windows.record import Source, Window
 
-HOSTED_AGE_SECONDS = 24 * 3600.0
-LEARNED_AGE_SECONDS = 24 * 3600.0
-ASSUMED = 32_768
-ASSUMED_WHERE_CUT = 4_096
-"""Where the server may truncate in silence, too high a belief loses the task, too low a one costs a summary."""
-LARGEST_UNASKED_NUM_CTX = 32_768
-"""What agentx asks of an Ollama where nothing else is known: the server's own middle default; the trained length
-(often 131,072 and more) would not fit the memory of most machines, the lowest default (4,096) no task."""
+__all__ = [
+    "ASSUMED",
+    "ASSUMED_WHERE_CUT",
+    "HOSTED_AGE_SECONDS",
+    "LARGEST_UNASKED_NUM_CTX",
+    "LEARNED_AGE_SECONDS",
+    "Candidate",
+    "Facts",
+    "Resolution",
+    "choose_num_ctx",
+    "decide",
+    "resolve",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """All that is known of one link. `heard` is what the server said to this process, `cached` what it once said.
+class Candidate:
+    """One place where a window may come from, and what became of it. `window` is None where it says nothing."""
 
-    `num_ctx` is what agentx itself asks of the server, in tokens; `granted` is what the server was seen to hold
-    right after such a request. `now` is in epoch seconds.
-    """
-
-    now: float
-    heard: Heard | None = None
-    cached: Heard | None = None
-    learned: Learned | None = None
-    table: Window | None = None
-    catalogue: Window | None = None
-    num_ctx: int | None = None
-    granted: int | None = None
+    source: Source
+    window: Window | None
+    won: bool
+    reason: str
+    """Why it won or lost, or why it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """`warnings` are for the user; `rejected` has a line for each thing that was known and not believed."""
+    """The window, every candidate in the order of resolution, what a user should do, and what was not believed."""
 
     window: Window
-    warnings: tuple[str, ...] = ()
-    rejected: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    refused: tuple[str, ...] = ()
+    """A line for each number that was read and is no window, with the reason."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The advice, one line each."""
+        return tuple(map(str, self.advice))
 
 
 def resolve(link: Link, facts: Facts) -> Window:
@@ -53,32 +69,26 @@ def resolve(link: Link, facts: Facts) -> Window:
 
 def decide(link: Link, facts: Facts) -> Resolution:
     """The window, and why it is not another one."""
-    candidates = [*_candidates(link, facts), _assumed(link, facts.now)]
-    base = candidates[0]
-    warnings: list[str] = []
-    served = next((one for one in candidates if one.source == "served"), None)
-    if link.window and served and served.size < base.size and not link.force:
-        warnings.append(
-            f"`window: {base.size}` is more than the server holds now ({served.size:,}; {served.detail}):"
-            f" {served.size:,} is used"
-        )
-        base = served
-    window = _filled(base, candidates, facts)
-    limit = _proven(link, facts)
-    if limit and limit.limit < window.size:
-        if base.source == "config":
-            warnings.append(
-                f"`window: {base.size}` is more than the endpoint proved ({limit.limit:,}) and is not used"
-            )
+    said = everything(link, facts)
+    free = [one for one in said if one.window and not one.barred and one.source != "learned"]
+    base, lowered = _base(link, free), None
+    window = _filled(base, [one.window for one in free if one.window], facts)
+    limit = next((one.window for one in said if one.source == "learned" and one.window and not one.barred), None)
+    if limit and (limit.size < window.size or (limit.size == window.size and base.source == "assumed")):
+        lowered = limit
         window = replace(
-            window.at_most(limit.limit),
+            window.at_most(limit.size),
             source="learned",
-            detail=limit.evidence,
+            detail=limit.detail,
             confidence="proven",
-            seen_at=limit.at,
+            seen_at=limit.seen_at,
         )
-    warnings += _hints(link, facts, window)
-    return Resolution(window, tuple(warnings), tuple(_rejected(facts, window, candidates)))
+    return Resolution(
+        window,
+        tuple(_judged(one, base, lowered) for one in said),
+        tuple(advice(link, facts, window, lowered)),
+        tuple(_refused(facts, window)),
+    )
 
 
 def choose_num_ctx(link: Link, heard: Heard | None) -> int | None:
@@ -95,122 +105,51 @@ def choose_num_ctx(link: Link, heard: Heard | None) -> int | None:
     return min(wanted, trained or wanted)
 
 
-def _candidates(link: Link, facts: Facts) -> Iterator[Window]:
-    """What is known, the most important first; learned limits and assumptions aside."""
-    heard, now = facts.heard, facts.now
-    asks = link.provider.wire == "ollama"
-    if link.window:
-        yield _configured(link, facts, asks)
-    if asks:
-        yield from _asked_for(link, facts)
-    elif heard and heard.reading.kind == "served":
-        if heard.reading.found:
-            yield _of_reading(heard, "served", "served")
-        elif heard.reading.default:
-            yield _of_reading(heard, "served", "listed", served=heard.reading.default)
-    if (embedded := _embedded(link)) and not link.window:
-        detail = "what the embedded server is started with"
-        yield Window(served=embedded, source="requested", detail=detail, confidence="listed", seen_at=now)
-    if heard and heard.reading.kind == "listed" and heard.reading.found:
-        yield _of_reading(heard, "listed", "listed")
-    cached = facts.cached
-    if cached and cached.reading.found and (link.provider.self_hosted or now - cached.at < HOSTED_AGE_SECONDS):
-        yield _of_reading(cached, "cache", "listed")
-    for known in (facts.table, facts.catalogue):
-        if known and known.size:
-            yield known
+def _base(link: Link, free: Sequence[Said]) -> Window:
+    """The first that says a number; the served one where that is lower than the user's."""
+    windows = [one.window for one in free if one.window]
+    first = windows[0]
+    served = next((one for one in windows if one.source == "served"), None)
+    return served if link.window and served and served.size < first.size and not link.force else first
 
 
-def _asked_for(link: Link, facts: Facts) -> Iterator[Window]:
-    """Where agentx says how much to hold, another client's load does not bind: the next request replaces it."""
-    asked, granted, heard = facts.num_ctx, facts.granted, facts.heard
-    if not asked or not heard:
-        return
-    if granted and granted < asked:
-        yield _of_reading(heard, "served", "served", served=granted)
-    elif heard.reading.served == asked:
-        yield _of_reading(heard, "served", "served")
-    if not link.window:
-        detail = f"num_ctx that agentx asks for; {heard.reading.detail}"
-        yield Window(served=asked, source="requested", detail=detail, confidence="listed", seen_at=heard.at)
-
-
-def _configured(link: Link, facts: Facts, asks: bool) -> Window:
-    value = facts.num_ctx if asks and facts.num_ctx else link.window
-    if _embedded(link):
-        detail = "`window` of the link: what the embedded server is started with"
-        return Window(served=value, source="requested", detail=detail, confidence="listed", seen_at=facts.now)
-    return Window(
-        served=value, source="config", detail="`window` of the link", confidence="listed", seen_at=facts.now
-    )
-
-
-def _embedded(link: Link) -> int | None:
-    """The window that the embedded server is started with; None where there is no embedded server."""
-    if link.provider.card != "local":
-        return None
-    return link.window or believable(link.provider.options.get("window"))
-
-
-def _of_reading(heard: Heard, source: Source, confidence: Confidence, *, served: int | None = None) -> Window:
-    reading = heard.reading
-    return Window(
-        served=served or reading.served,
-        trained=reading.trained,
-        prompt=reading.prompt,
-        output=reading.output,
-        shared=reading.shared,
-        source=source,
-        detail=reading.detail,
-        confidence=confidence,
-        seen_at=heard.at,
-    )
-
-
-def _assumed(link: Link, now: float) -> Window:
-    size = ASSUMED_WHERE_CUT if link.provider.may_truncate else ASSUMED
-    return Window(served=size, source="assumed", detail="nobody says", confidence="assumed", seen_at=now)
-
-
-def _filled(base: Window, candidates: list[Window], facts: Facts) -> Window:
+def _filled(base: Window, windows: Sequence[Window], facts: Facts) -> Window:
     """*base* with the trained length and the output limit that others know of the same model."""
     readings = [heard.reading for heard in (facts.heard, facts.cached) if heard]
-    others = [one for one in (*readings, *candidates, facts.table) if one is not None]
+    others = [one for one in (*readings, *windows, facts.table) if one is not None]
     trained = base.trained or next((one.trained for one in others if one.trained), None)
     output = base.output or next((one.output for one in others if one.output), None)
     shared = base.shared
-    if base.source in ("config", "assumed") and len(candidates) > 2:
-        shared = candidates[1].shared
+    if base.source == "config":
+        shared = next((one.shared for one in windows if one.source not in ("config", "assumed")), shared)
     return replace(base, trained=trained, output=output, shared=shared)
 
 
-def _proven(link: Link, facts: Facts) -> Learned | None:
-    learned = facts.learned
-    if learned is None or facts.now - learned.at >= LEARNED_AGE_SECONDS or (link.force and link.window):
-        return None
-    return learned
-
-
-def _hints(link: Link, facts: Facts, window: Window) -> Iterator[str]:
-    reading = facts.heard.reading if facts.heard else None
-    asks = link.provider.wire == "ollama"
-    if asks and link.window and window.trained and link.window > window.trained:
-        yield f"`window: {link.window}` is more than the model was trained for: {window.trained:,} is asked for"
-    served, trained = (reading.served or 0, reading.trained or 0) if reading else (0, 0)
-    if asks and not link.window and 0 < served < min(trained, ASSUMED):
-        yield (
-            f"the model is loaded with {served:,} of {trained:,} tokens;"
-            f" set `window: {min(trained, ASSUMED)}` on the link to ask for more"
+def _judged(one: Said, base: Window, lowered: Window | None) -> Candidate:
+    window = one.window
+    if window is None or one.barred:
+        return Candidate(source=one.source, window=window, won=False, reason=one.barred)
+    if one.source == "learned":
+        reason = (
+            f"a proven limit always lowers, and {base.source} says {base.size:,}"
+            if lowered
+            else f"a proven limit only lowers, and {base.source} says {base.size:,}"
         )
-    if window.source == "assumed":
-        yield f"nobody says how much it holds; {window.size:,} tokens are assumed; set `window` on the link"
+        return Candidate(source=one.source, window=window, won=lowered is not None, reason=reason)
+    if one.source != base.source:
+        less = one.source == "config" and base.source == "served"
+        reason = f"the server holds only {base.size:,}" if less else f"{base.source} goes first"
+        return Candidate(source=one.source, window=window, won=False, reason=reason)
+    if lowered:
+        return Candidate(
+            source=one.source, window=window, won=False, reason=f"the endpoint proved {lowered.size:,}"
+        )
+    reason = "nobody says" if one.source == "assumed" else "the first that says a number"
+    return Candidate(source=one.source, window=window, won=True, reason=reason)
 
 
-def _rejected(facts: Facts, window: Window, candidates: list[Window]) -> Iterator[str]:
+def _refused(facts: Facts, window: Window) -> Iterator[str]:
     if facts.heard:
         yield from facts.heard.reading.refused
-    for other in candidates[:-1]:
-        if other.size > window.size and other.source != window.source:
-            yield f"{other.source} says {other.size:,} ({other.detail}): {window.source} goes first"
     if window.trained and window.trained > window.size:
         yield f"the trained length, {window.trained:,}, is a ceiling and no window"
