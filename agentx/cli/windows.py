@@ -74,12 +74,18 @@ def windows(
 async def _rows(
     session: Session, models: Sequence[str], chain: str | None, refresh: bool, budget: int | None
 ) -> list[dict[str, Any]]:
-    links = await _links(session, session.config(), models, chain)
-    return await rows_of(session, links, refresh=refresh, probe_budget=budget)
+    config = session.config()
+    links = await _links(session, config, models, chain)
+    return await rows_of(session, links, refresh=refresh, probe_budget=budget, config=config)
 
 
 async def rows_of(
-    session: Session, links: Iterable[Link], *, refresh: bool, probe_budget: int | None = None
+    session: Session,
+    links: Iterable[Link],
+    *,
+    refresh: bool,
+    probe_budget: int | None = None,
+    config: Config | None = None,
 ) -> list[dict[str, Any]]:
     """One object for each of *links*, as `windows --json` has them. Sends prompts only with *probe_budget*.
 
@@ -89,7 +95,7 @@ async def rows_of(
     from agentx.wires.make import client
 
     links = tuple(links)
-    numbers = session.config().settings.compaction
+    numbers = (config or session.config()).settings.compaction
     async with client() as http:
         registry = open_registry(client=http, paths=session.paths(), environ=session.environ)
         await registry.refresh(links, force=refresh)

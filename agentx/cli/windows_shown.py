@@ -37,7 +37,7 @@ def overview(rows: Sequence[Row]) -> str:
 
 def explained(row: Row) -> str:
     """One link in full: its numbers, and every place where its window may come from."""
-    name = row["link"] if row["link"] == f"{row['provider']}/{row['model']}" else f"{row['link']}: {row['model']}"
+    title = row["link"] if row["link"] == f"{row['provider']}/{row['model']}" else f"{row['link']}: {row['model']}"
     threshold = f"{number(row['threshold'])}: compaction starts here" if row["threshold"] else "too small to work"
     facts = [
         ("window", f"{number(row['window'])} {'' if row['shared'] else 'for the prompt alone '}({where(row)})"),
@@ -47,10 +47,12 @@ def explained(row: Row) -> str:
         ("reserve", f"{number(row['reserve'])}: kept free for the reply" if row["reserve"] else "-"),
         ("confidence", row["confidence"]),
     ]
-    lines = [f"{name} at {row['endpoint']}"]
+    lines = [f"{title} at {row['endpoint']}"]
     lines += [line for key, text in facts for line in _wrapped(f"  {key:<12}", text)]
     if "measured" in row:
-        lines += [line for text in row["measured"]["said"] for line in _wrapped(f"  {'measured':<12}", text)]
+        names = ("measured", *[""] * len(row["measured"]["said"]))
+        said = zip(names, row["measured"]["said"], strict=False)
+        lines += [line for name, text in said for line in _wrapped(f"  {name:<12}", text)]
     lines += ["", "  places where the window may come from, the first goes first (> is used)"]
     lines += [line for one in row["candidates"] for line in _candidate(one)]
     lines += [line for text in row["refused"] for line in _wrapped(f"  {'not taken':<12}", text)]

@@ -98,6 +98,8 @@ def _learned(link: Link, facts: Facts) -> Said:
 def _served(link: Link, facts: Facts) -> Said:
     heard = facts.heard
     if heard is None or heard.reading.kind != "served":
+        if not link.provider.self_hosted:
+            return Said("served", barred="only a server of one's own says what it holds now")
         return Said("served", barred=facts.silence or "no server says what it holds now")
     reading = heard.reading
     if _asks(link):

@@ -130,11 +130,11 @@ def _judged(one: Said, base: Window, lowered: Window | None) -> Candidate:
     if window is None or one.barred:
         return Candidate(source=one.source, window=window, won=False, reason=one.barred)
     if one.source == "learned":
-        reason = (
-            f"a proven limit always lowers, and {base.source} says {base.size:,}"
-            if lowered
-            else f"a proven limit only lowers, and {base.source} says {base.size:,}"
-        )
+        if base.size == window.size:
+            reason = f"proves what {base.source} says"
+        else:
+            what = "always" if lowered else "only"
+            reason = f"a proven limit {what} lowers, and {base.source} says {base.size:,}"
         return Candidate(source=one.source, window=window, won=lowered is not None, reason=reason)
     if one.source != base.source:
         less = one.source == "config" and base.source == "served"
