@@ -39,8 +39,14 @@ def advice(link: Link, facts: Facts, window: Window, limit: Window | None) -> It
     yield from _trained(link, facts, window)
     if window.source == "assumed":
         size = min(window.trained or WORKABLE_WINDOW, WORKABLE_WINDOW)
+        unloaded = facts.heard is not None and facts.heard.reading.kind == "served"
+        why = (
+            "the model is not loaded, and nobody says with how much it will be"
+            if unloaded
+            else ("nobody says how much it holds")
+        )
         yield Advice(
-            f"nobody says how much it holds; {window.size:,} tokens are assumed",
+            f"{why}; {window.size:,} tokens are assumed",
             f"{in_config(link, size)}, with the number that it holds; or measure it:"
             f" `agentx windows {link.provider.name}/{link.model} --probe`",
         )
