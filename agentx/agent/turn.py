@@ -28,6 +28,8 @@ INSTRUCTIONS_SHARE = 0.2
 PADDING = 400
 """Tokens by which the request of a probe goes beyond the window that is in doubt."""
 PROBE_REPLY = 8
+MOST_TOKENS_PER_ESTIMATED = 3
+"""A reported prompt beyond this is a wrong count (a sum over requests, say) and proves nothing about a window."""
 
 Price = Callable[[Link, Usage], float | None]
 """US dollars for what one link used; None where the price is not known."""
@@ -153,7 +155,7 @@ class Turns:
         self._tell_reply(link, reply, "turn", payload)
         self.context.replied(link, view, usage)
         if usage is not None:
-            self.registry.succeeded(link, usage.input + usage.output)
+            self._raise(link, view, usage)
         if link.identity not in self._answered:  # local servers load a model with the first request
             self._answered.add(link.identity)
             await self.registry.refresh([link])
@@ -222,6 +224,14 @@ class Turns:
         if self.registry.learn(link, limit, evidence) is not None:
             now = self.registry.window(link).size
             self.journal.append(WindowLearned(link=link.name, value=now, was=was, evidence=evidence))
+
+    def _raise(self, link: Link, view: View, usage: Usage) -> None:
+        """A reply proves how much its link holds at least; a count far above the request proves nothing."""
+        plausible = usage.input <= MOST_TOKENS_PER_ESTIMATED * max(view.measured, 1)
+        was = self.registry.window(link).size
+        total, prompt = (usage.input + usage.output, usage.input) if plausible else (0, 0)
+        if (window := self.registry.succeeded(link, total, prompt)) is not None:
+            self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
 
     def summariser(self, link: Link) -> Ask:
         """What asks *link* for a summary."""

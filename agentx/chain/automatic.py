@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from agentx.chain.listing import list_models, names_in
+from agentx.chain.listing import Listed, list_models, names_in
 from agentx.config.links import Link, Provider, link_name
 from agentx.errors import NoUsableModel, RequestFailed
 
@@ -17,7 +17,24 @@ if TYPE_CHECKING:  # pydantic is not needed by a library user who brings his own
     from agentx.config.load import Config
 
 HOSTED = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq")
-LOCAL = ("ollama", "lmstudio", "llamacpp", "vllm")
+LOCAL = (
+    "ollama", "lmstudio", "llamacpp", "vllm", "koboldcpp", "lemonade", "docker-model-runner", "sglang", "jan",
+)  # fmt: skip
+"""Looked for at their cards' addresses. Not LocalAI, mlx_lm, llamafile, TGI: they are found where llama.cpp is
+looked for, at 8080; nor text-generation-webui, whose 5000 belongs to macOS itself."""
+SHARED_PORTS = frozenset({"llamacpp", "vllm"})
+"""8080 and 8000 are the usual ports of many servers: there the list of models must name the one of the card."""
+OWNERS = {
+    "llamacpp": "llamacpp",
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "koboldcpp": "koboldcpp",
+    "lemonade": "lemonade",
+    "docker": "docker-model-runner",
+    "organization_owner": "lmstudio",
+}
+"""`owned_by` in a list of models to the card of the server that writes it (facts: windows, section 10, trap 3)."""
+UNKNOWN = "openai-compatible"
 EMBEDDED = "local"
 TIMEOUT_SECONDS = 0.5
 NO_CHAT = re.compile(
@@ -43,7 +60,7 @@ async def automatic_links(
     Raises NoUsableModel, whose hint has the three quickest ways to have one.
     """
     links = [link for name in HOSTED if (link := _hosted(config, name, environ)) is not None]
-    found = await asyncio.gather(*(_served(provider, client, environ) for provider in _servers(config)))
+    found = await asyncio.gather(*(_served(config, provider, client, environ) for provider in _servers(config)))
     links += [link for link in found if link is not None]
     if EMBEDDED in config.cards and installed_local is not None and installed_local():
         provider = config.provider(EMBEDDED)
@@ -74,7 +91,9 @@ def _servers(config: Config) -> list[Provider]:
     return list({one.base_url: one for one in reversed(served)}.values())[::-1]
 
 
-async def _served(provider: Provider, client: httpx.AsyncClient, environ: Mapping[str, str]) -> Link | None:
+async def _served(
+    config: Config, provider: Provider, client: httpx.AsyncClient, environ: Mapping[str, str]
+) -> Link | None:
     """A link to the model that *provider* has loaded, else to the first it lists; None when nobody answers."""
 
     def key() -> str | None:
@@ -84,24 +103,33 @@ async def _served(provider: Provider, client: httpx.AsyncClient, environ: Mappin
         _loaded(provider, client),
         _listed(provider, client, key),
     )
-    model = next((name for name in (*loaded, *listed) if not NO_CHAT.search(name)), None)
+    names = (*loaded, *(listed.models if listed else ()))
+    model = next((name for name in names if not NO_CHAT.search(name)), None)
     if model is None:
         return None
+    if listed and provider.name in SHARED_PORTS and provider.name not in config.settings.providers:
+        provider = _really(config, provider, listed.owners)
     return Link(provider=provider, model=model, name=link_name(provider.name, model))
 
 
-async def _listed(provider: Provider, client: httpx.AsyncClient, key: Callable[[], str | None]) -> tuple[str, ...]:
+def _really(config: Config, provider: Provider, owners: frozenset[str]) -> Provider:
+    """The provider that answers at the address of *provider*: by its own name in its list, else one of no kind."""
+    cards = [OWNERS[owner] for owner in sorted(owners) if OWNERS.get(owner) in config.cards]
+    card = provider.card if provider.card in cards or UNKNOWN not in config.cards else (*cards, UNKNOWN)[0]
+    return provider if card == provider.card else config.at(card, str(provider.base_url))
+
+
+async def _listed(provider: Provider, client: httpx.AsyncClient, key: Callable[[], str | None]) -> Listed | None:
     try:
-        found = await list_models(provider, client, key, timeout_seconds=TIMEOUT_SECONDS)
+        return await list_models(provider, client, key, timeout_seconds=TIMEOUT_SECONDS)
     except RequestFailed:
-        return ()
-    return found.models if found else ()
+        return None
 
 
 async def _loaded(provider: Provider, client: httpx.AsyncClient) -> tuple[str, ...]:
     """What is in memory now, at servers that list more than that."""
     base = (provider.base_url or "").removesuffix("/v1")
-    route = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}.get(provider.card)
+    route = {"ollama": "/api/ps", "lmstudio": "/api/v0/models", "lemonade": "/v1/health"}.get(provider.card)
     if route is None:
         return ()
     try:

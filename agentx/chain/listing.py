@@ -19,14 +19,20 @@ ADDRESSES = {
     "anthropic": ("https://api.anthropic.com", "/v1/models?limit=1000"),
     "gemini": ("https://generativelanguage.googleapis.com", "/v1beta/models?pageSize=1000"),
 }
+LISTS = ("data", "models", "all_models_loaded")
+NAMES = ("id", "name", "model", "key", "model_name")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a provider says it has. `models` is empty where the list has a shape that is not known."""
+    """What a provider says it has. `models` is empty where the list has a shape that is not known.
+
+    `owners` is what stands under `owned_by`: many servers write their own name there.
+    """
 
     models: tuple[str, ...]
     seconds: float
+    owners: frozenset[str] = frozenset()
 
     def has(self, model: str) -> bool:
         return _plain(model) in map(_plain, self.models)
@@ -50,7 +56,8 @@ async def list_models(
         headers["anthropic-version"] = "2023-06-01"
     start = clock()
     answer = await _get(client, url, headers, timeout_seconds)
-    return Listed(names_in(answer), clock() - start)
+    owners = {name for entry in _entries(answer) if isinstance(name := entry.get("owned_by"), str)}
+    return Listed(names_in(answer), clock() - start, frozenset(owners))
 
 
 def list_url(provider: Provider) -> str | None:
@@ -65,23 +72,25 @@ def list_url(provider: Provider) -> str | None:
 
 
 def names_in(answer: Any, *, state: str | None = None) -> tuple[str, ...]:
-    """Names in `data` or `models`, whether they stand under `id`, `name`, `model` or `key`.
+    """The names in a list of models, by whatever field servers have for it.
 
     With *state* only those whose `state` it is.
     """
-    if not isinstance(answer, Mapping):
-        return ()
-    data = cast("Mapping[str, Any]", answer)
-    entries = data.get("data") or data.get("models") or ()
     names: list[str] = []
-    for entry in cast("list[Any]", entries) if isinstance(entries, list) else ():
-        if not isinstance(entry, Mapping):
-            continue
-        one = cast("Mapping[str, Any]", entry)
-        name = next((one[key] for key in ("id", "name", "model", "key") if isinstance(one.get(key), str)), None)
+    for one in _entries(answer):
+        name = next((one[key] for key in NAMES if isinstance(one.get(key), str)), None)
         if name and (state is None or one.get("state") == state):
             names.append(name)
     return tuple(names)
+
+
+def _entries(answer: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(answer, Mapping):
+        return []
+    data = cast("Mapping[str, Any]", answer)
+    entries = next((data[key] for key in LISTS if data.get(key)), ())
+    found = cast("list[Any]", entries) if isinstance(entries, list) else []
+    return [cast("Mapping[str, Any]", entry) for entry in found if isinstance(entry, Mapping)]
 
 
 async def _get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], timeout_seconds: float) -> Any:

@@ -71,7 +71,7 @@ async def measured_by(
 async def _learn(registry: WindowRegistry, link: Link, found: Measured) -> bool:
     """Whether the window became smaller. What was read whole takes back a limit that was believed below it."""
     if whole := found.verdict.at_least:
-        registry.succeeded(link, whole)
+        registry.succeeded(link, whole, whole)
     if found.samples:
         await registry.refresh([link])  # local servers load a model with the first request
     holds = found.verdict.holds

@@ -29,6 +29,9 @@ ProbeName = Literal[
     "anthropic",
     "gemini",
     "openai_list",
+    "koboldcpp",
+    "lemonade",
+    "docker",
 ]
 
 

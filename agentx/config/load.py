@@ -21,7 +21,7 @@ from agentx.config.paths import Paths
 from agentx.config.problems import did_you_mean, problems
 from agentx.config.project import Layers, refusals
 from agentx.config.providers import make_provider
-from agentx.config.settings import ChainLink, Settings, Table
+from agentx.config.settings import ChainLink, ProviderOverride, Settings, Table
 from agentx.config.yamlfile import Document, parse_value, read_document, reason
 from agentx.errors import ConfigError, Problem, UsageError
 
@@ -58,6 +58,14 @@ class Config:
         found = make_provider(name, override, self.cards, self.environ, self.where("providers", name))
         if isinstance(found, Problem):
             raise ConfigError([found]) if override else UsageError(found.what, hint=found.hint)
+        return found
+
+    def at(self, card: str, base_url: str) -> Provider:
+        """The provider of *card* as it stands, but at *base_url*. Raises ConfigError."""
+        override = ProviderOverride.model_validate({"card": card, "base_url": base_url})
+        found = make_provider(card, override, self.cards, self.environ, self.where("providers", card))
+        if isinstance(found, Problem):
+            raise ConfigError([found])
         return found
 
     def link(self, entry: str | ChainLink) -> Link:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentx.config.links import Link
-from agentx.windows.known import Heard, Learned
+from agentx.windows.known import Heard, Held, Learned
 from agentx.windows.record import Confidence, Source, Window, believable
 
 HOSTED_AGE_SECONDS = 24 * 3600.0
@@ -31,6 +31,7 @@ class Facts:
     heard: Heard | None = None
     cached: Heard | None = None
     learned: Learned | None = None
+    held: Held | None = None
     table: Window | None = None
     catalogue: Window | None = None
     num_ctx: int | None = None
@@ -67,6 +68,14 @@ def embedded_window(link: Link) -> int | None:
     if link.provider.card != "local":
         return None
     return link.window or believable(link.provider.options.get("window"))
+
+
+def held_window(facts: Facts) -> Window | None:
+    """What the endpoint was seen to hold in a whole reply, where that is fresh."""
+    held = facts.held
+    if held is None or facts.now - held.at >= LEARNED_AGE_SECONDS:
+        return None
+    return Window(served=held.tokens, source="learned", detail=held.evidence, confidence="proven", seen_at=held.at)
 
 
 def _config(link: Link, facts: Facts) -> Said:

@@ -1,4 +1,4 @@
-"""What is known of one link: what its server said and when, and what its endpoint proved; to and from JSON."""
+"""What is known of one link: what its server said and when, what its endpoint proved; to and from JSON."""
 
 from __future__ import annotations
 
@@ -30,9 +30,24 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """How many tokens the endpoint was seen to hold, in a reply that was whole."""
+
+    tokens: int
+    evidence: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     heard: Heard | None = None
     learned: Learned | None = None
+    held: Held | None = None
+
+    @property
+    def newest(self) -> float:
+        """When anything was last heard or proved (epoch seconds)."""
+        return max((one.at for one in (self.heard, self.learned, self.held) if one), default=0.0)
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -41,12 +56,18 @@ class Known:
             data["heard"] = {"probe": self.heard.probe, "at": self.heard.at, "reading": reading}
         if self.learned:
             data["learned"] = {f.name: getattr(self.learned, f.name) for f in fields(Learned)}
+        if self.held:
+            data["held"] = {f.name: getattr(self.held, f.name) for f in fields(Held)}
         return data
 
 
 def known_from(data: Any) -> Known:
     """What *data* of a file holds; whatever does not look like it is left out, since anybody may edit files."""
-    return Known(heard=_heard(_table(data, "heard")), learned=_learned(_table(data, "learned")))
+    return Known(
+        heard=_heard(_table(data, "heard")),
+        learned=_learned(_table(data, "learned")),
+        held=_held(_table(data, "held")),
+    )
 
 
 def _table(data: Any, name: str) -> Mapping[str, Any]:
@@ -82,3 +103,10 @@ def _learned(data: Mapping[str, Any]) -> Learned | None:
     if limit is None or at is None or not isinstance(evidence, str):
         return None
     return Learned(limit=limit, evidence=evidence, at=at, served=believable(data.get("served")))
+
+
+def _held(data: Mapping[str, Any]) -> Held | None:
+    tokens, evidence, at = believable(data.get("tokens")), data.get("evidence"), _time(data)
+    if tokens is None or at is None or not isinstance(evidence, str):
+        return None
+    return Held(tokens=tokens, evidence=evidence, at=at)

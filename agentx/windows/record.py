@@ -60,5 +60,10 @@ class Window:
         """The same window with *limit* as its ceiling."""
         return replace(self, served=min(self.served or limit, limit))
 
+    def at_least(self, size: int) -> Window:
+        """The same window with room for *size* tokens."""
+        prompt = self.prompt and max(self.prompt, size)
+        return replace(self, served=max(self.served or size, size), prompt=prompt)
+
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import httpx
@@ -16,8 +16,8 @@ from agentx.config.paths import paths as folders
 from agentx.windows.asking import Asker, Trouble
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue, Price, catalogue_file
-from agentx.windows.known import Heard, Known, Learned
-from agentx.windows.probes import PROBES, Answers, Ask, Probe, probes_for, read_all
+from agentx.windows.known import Heard, Held, Known, Learned
+from agentx.windows.probes import Answers, Ask, Reading, questions, read_all
 from agentx.windows.record import Window, believable
 from agentx.windows.resolve import HOSTED_AGE_SECONDS, Facts, Resolution, choose_num_ctx, decide
 from agentx.windows.tables import Tables, load_tables
@@ -109,23 +109,19 @@ class WindowRegistry:
         Self-hosted ones always, hosted ones when the last answer is a day old, or with *force*.
         """
         due = [link for link in links if force or link.provider.self_hosted or self._stale(link)]
-        await self._ask({link.identity: (link, probes_for(link)) for link in due}, timeout)
+        await self._ask(due, timeout, sure=False)
 
     async def touch(self, link: Link) -> None:
         """Ask a self-hosted server again, cheaply: only what it is known to be, and at most every ten seconds."""
-        heard = self._heard.get(link.identity)
-        if (
-            not link.provider.self_hosted
-            or self._now() - self._touched.get(link.identity, 0) < TOUCH_EVERY_SECONDS
-        ):
+        if not link.provider.self_hosted:
             return
-        probes = (PROBES[heard.probe],) if heard and heard.probe in PROBES else probes_for(link)
-        await self._ask({link.identity: (link, probes)}, TOUCH_TIMEOUT_SECONDS)
+        if abs(self._now() - self._touched.get(link.identity, -math.inf)) >= TOUCH_EVERY_SECONDS:
+            await self._ask([link], TOUCH_TIMEOUT_SECONDS, sure=True)
 
     def learn(self, link: Link, limit: int, evidence: str) -> Window | None:
         """Remember that the endpoint holds no more than *limit* tokens; the new window if that made it smaller.
 
-        Only ever lowers. *evidence* says how that was proved, for the user.
+        Only ever lowers, what it was seen to hold before too. *evidence* says how that was proved, for the user.
         """
         if believable(limit) is None:
             return None
@@ -137,19 +133,45 @@ class WindowRegistry:
         def lowered(known: Known) -> Known:
             old = known.learned
             expired = old is not None and self._now() - old.at >= HOSTED_AGE_SECONDS
-            return known if old and old.limit < limit and not expired else replace(known, learned=new)
+            held = known.held and replace(known.held, tokens=min(known.held.tokens, limit))
+            learned = old if old and old.limit < limit and not expired else new
+            return replace(known, learned=learned, held=held)
 
         self._cache.update(link.identity, lowered)
         after = self.window(link)
         return after if after.size < before else None
 
-    def succeeded(self, link: Link, total_tokens: int) -> None:
-        """A reply came, for prompt and output of *total_tokens* together: a learned limit below that was wrong."""
+    def succeeded(self, link: Link, total_tokens: int, prompt_tokens: int | None = None) -> Window | None:
+        """A whole reply came, for prompt and output of *total_tokens* together; the new window if that raised it.
+
+        A learned limit below that was wrong, and so was a window that was only believed. What the server itself
+        says of the loaded model stays the truth. Not to be called for a request that was cut. *prompt_tokens*
+        alone count where the prompt has a budget of its own, and where a server may drop its beginning while it
+        writes on (Ollama, llama.cpp with context shift).
+        """
+        if link.identity in self._succeeded:
+            self._asker.reached(link)
+        else:  # local servers load a model, and change what they say, with the first request
+            self._asker.forget(link)
         self._succeeded[link.identity] = self._now()
-        self._asker.forget(link)
+        before = self.window(link)
+        alone = link.provider.may_truncate or before.prompt is not None or not before.shared
+        tokens = prompt_tokens if alone and prompt_tokens is not None else total_tokens
+        if believable(tokens) is None:
+            return None
         learned = self._cache.get(link.identity).learned
-        if learned and total_tokens > learned.limit:
-            self._cache.update(link.identity, lambda known: replace(known, learned=None))
+        if tokens <= before.size and not (learned and tokens > learned.limit):
+            return None
+        what = "prompt" if tokens == prompt_tokens else "prompt and reply"
+        held = Held(tokens=tokens, evidence=f"a {what} of {tokens:,} tokens fitted", at=self._now())
+
+        def raised(known: Known) -> Known:
+            limit = known.learned if known.learned and known.learned.limit >= tokens else None
+            return replace(known, learned=limit, held=held)
+
+        self._cache.update(link.identity, raised)
+        after = self.window(link)
+        return after if after.size > before.size else None
 
     def forget(self, link: Link) -> None:
         """Drop all that was learned and heard of *link*."""
@@ -167,6 +189,7 @@ class WindowRegistry:
                 heard=heard,
                 cached=known.heard,
                 learned=known.learned,
+                held=known.held,
                 table=self._tables.window(link),
                 catalogue=self._catalogue.window(link),
                 num_ctx=self._num_ctx.get(link.identity) or choose_num_ctx(link, heard),
@@ -179,36 +202,54 @@ class WindowRegistry:
         heard = self._heard.get(link.identity) or self._cache.get(link.identity).heard
         return heard is None or self._now() - heard.at >= HOSTED_AGE_SECONDS
 
-    async def _ask(self, wanted: Mapping[str, tuple[Link, tuple[Probe, ...]]], timeout: float) -> None:
-        asks = [(link, ask) for link, probes in wanted.values() for ask in _asks(link, probes)]
-        if not asks:
-            return
-        answers = await self._asker.ask(asks, timeout)
+    async def _ask(self, links: Sequence[Link], timeout: float, *, sure: bool) -> None:
+        links = [link for link in links if _has_address(link)]
+
+        def more(link: Link, answers: Answers, asked: Iterable[Ask]) -> tuple[Ask, ...]:
+            heard = self._heard.get(link.identity)
+            return questions(link, answers, asked, self._guess(link), sure=sure and heard is not None)
+
+        answers = await self._asker.ask(links, more, timeout)
         now = self._now()
-        for identity, (link, _) in wanted.items():
-            self._touched[identity] = now
-            self._hear(link, answers.get(identity, Answers({})), now)
+        for link in links:
+            self._touched[link.identity] = now
+            if link.identity in answers:
+                self._hear(link, answers[link.identity], now)
+
+    def _guess(self, link: Link) -> str | None:
+        """What kind of server answers *link*: what it last was, else the one that its card speaks of."""
+        heard = self._heard.get(link.identity) or self._cache.get(link.identity).heard
+        if heard:
+            return heard.probe
+        named = [name for name in link.provider.probes if name != "openai_list"]
+        return named[0] if len(named) == 1 else None
 
     def _hear(self, link: Link, answers: Answers, now: float) -> None:
         found = read_all(link, answers)
-        if found is None:
-            return
-        probe, reading = found
         before = self._heard.get(link.identity) or self._cache.get(link.identity).heard
-        if before and before.probe == probe.name and not reading.trained:  # an answer of several did not come
+        if found is None:
+            if link.provider.self_hosted or not self._asker.says_no(link, answers):
+                return
+            name, reading = "", Reading(kind="listed", detail="the provider names no window")
+        else:
+            name, reading = found[0].name, found[1]
+        if before and before.probe == name and not reading.trained:  # an answer of several did not come
             reading = replace(reading, trained=before.reading.trained)
         if reading.served and now - self._succeeded.get(link.identity, -math.inf) < JUST_NOW_SECONDS:
             self._granted[link.identity] = reading.served
-        heard = Heard(reading=reading, probe=probe.name, at=now)
+        heard = Heard(reading=reading, probe=name, at=now)
         self._heard[link.identity] = heard
 
         def newer(known: Known) -> Known:
             learned = known.learned
             if learned and learned.served and reading.served and learned.served != reading.served:
                 learned = None  # the model was loaded anew since
+            held = known.held
+            if held and reading.kind == "served" and reading.found and _size(reading) < held.tokens:
+                held = None  # it holds less now
             # That a local model is not loaded now is no reason to forget what it had when it was.
-            keep = reading.found or not (known.heard and known.heard.reading.found)
-            return Known(heard=heard if keep else known.heard, learned=learned)
+            had = link.provider.self_hosted and known.heard is not None and known.heard.reading.found
+            return Known(heard=known.heard if had and not reading.found else heard, learned=learned, held=held)
 
         self._cache.update(link.identity, newer)
 
@@ -221,16 +262,18 @@ class WindowRegistry:
 
     def _trouble(self, link: Link) -> Trouble | None:
         """Why nothing was heard lately; None when something was, whatever else failed."""
-        trouble = self._asker.trouble(_asks(link, probes_for(link)), link)
+        trouble = self._asker.trouble(link) if _has_address(link) else None
         heard = self._heard.get(link.identity)
         return None if trouble and heard and heard.at >= trouble.at else trouble
 
 
-def _asks(link: Link, probes: Iterable[Probe]) -> list[Ask]:
-    """The questions of *probes*, each once. An embedded server has no address before it is started."""
-    if link.provider.self_hosted and link.provider.base_url is None:
-        return []
-    return list(dict.fromkeys(ask for probe in probes for ask in probe.asks(link)))
+def _has_address(link: Link) -> bool:
+    """An embedded server has none before it is started."""
+    return not link.provider.self_hosted or link.provider.base_url is not None
+
+
+def _size(reading: Reading) -> int:
+    return min(limit for limit in (reading.served, reading.prompt) if limit)
 
 
 def open_registry(

@@ -15,6 +15,7 @@ from agentx.windows.candidates import (
     Facts,
     Said,
     everything,
+    held_window,
 )
 from agentx.windows.cures import Advice, advice
 from agentx.windows.known import Heard
@@ -71,22 +72,24 @@ def decide(link: Link, facts: Facts) -> Resolution:
     """The window, and why it is not another one."""
     said = everything(link, facts)
     free = [one for one in said if one.window and not one.barred and one.source != "learned"]
-    base, lowered = _base(link, free), None
+    base = _base(link, free)
     window = _filled(base, [one.window for one in free if one.window], facts)
+    proofs: list[Window] = []
+    held = held_window(facts)
+    if held and held.size > window.size and not _firm(base):
+        window = _proven(window.at_least(held.size), held)
+        proofs.append(held)
     limit = next((one.window for one in said if one.source == "learned" and one.window and not one.barred), None)
-    if limit and (limit.size < window.size or (limit.size == window.size and base.source == "assumed")):
-        lowered = limit
-        window = replace(
-            window.at_most(limit.size),
-            source="learned",
-            detail=limit.detail,
-            confidence="proven",
-            seen_at=limit.seen_at,
-        )
+    lowered = limit is not None and (
+        limit.size < window.size or (limit.size == window.size and base.source == "assumed")
+    )
+    if limit and lowered:
+        window = _proven(window.at_most(limit.size), limit)
+        proofs.append(limit)
     return Resolution(
         window,
-        tuple(_judged(one, base, lowered) for one in said),
-        tuple(advice(link, facts, window, lowered)),
+        tuple(_judged(one, base, proofs[-1] if proofs else None) for one in said),
+        tuple(advice(link, facts, window, limit if lowered else None)),
         tuple(_refused(facts, window)),
     )
 
@@ -125,27 +128,43 @@ def _filled(base: Window, windows: Sequence[Window], facts: Facts) -> Window:
     return replace(base, trained=trained, output=output, shared=shared)
 
 
-def _judged(one: Said, base: Window, lowered: Window | None) -> Candidate:
-    window = one.window
-    if window is None or one.barred:
-        return Candidate(source=one.source, window=window, won=False, reason=one.barred)
-    if one.source == "learned":
+def _firm(base: Window) -> bool:
+    """What a reply that fitted cannot raise: what the server says of the loaded model, what the user chose, and
+    what agentx asks for and would get more of only by a cut."""
+    return base.confidence == "served" or base.source in ("config", "requested")
+
+
+def _proven(window: Window, proof: Window) -> Window:
+    return replace(window, source="learned", detail=proof.detail, confidence="proven", seen_at=proof.seen_at)
+
+
+def _judged(one: Said, base: Window, proof: Window | None) -> Candidate:
+    """What became of *one*; *proof* is what the endpoint proved, when that is the window."""
+    window, won = one.window, False
+    if one.source == "learned" and proof:
+        window, won, reason = proof, True, _proves(base, proof)
+    elif window is None or one.barred:
+        reason = one.barred
+    elif one.source == "learned":
+        reason = f"a proven limit only lowers, and {base.source} says {base.size:,}"
         if base.size == window.size:
             reason = f"proves what {base.source} says"
-        else:
-            what = "always" if lowered else "only"
-            reason = f"a proven limit {what} lowers, and {base.source} says {base.size:,}"
-        return Candidate(source=one.source, window=window, won=lowered is not None, reason=reason)
-    if one.source != base.source:
+    elif one.source != base.source:
         less = one.source == "config" and base.source == "served"
         reason = f"the server holds only {base.size:,}" if less else f"{base.source} goes first"
-        return Candidate(source=one.source, window=window, won=False, reason=reason)
-    if lowered:
-        return Candidate(
-            source=one.source, window=window, won=False, reason=f"the endpoint proved {lowered.size:,}"
-        )
-    reason = "nobody says" if one.source == "assumed" else "the first that says a number"
-    return Candidate(source=one.source, window=window, won=True, reason=reason)
+    elif proof:
+        reason = f"the endpoint proved {proof.size:,}"
+    else:
+        won, reason = True, "nobody says" if one.source == "assumed" else "the first that says a number"
+    return Candidate(source=one.source, window=window, won=won, reason=reason)
+
+
+def _proves(base: Window, proof: Window) -> str:
+    if proof.size == base.size:
+        return f"proves what {base.source} says"
+    if proof.size > base.size:
+        return f"a reply that fitted raises a belief, and {base.source} says {base.size:,}"
+    return f"a proven limit always lowers, and {base.source} says {base.size:,}"
 
 
 def _refused(facts: Facts, window: Window) -> Iterator[str]:

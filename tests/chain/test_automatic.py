@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentx.chain.automatic import automatic_links
+from agentx.chain.automatic import LOCAL, OWNERS, automatic_links
 from agentx.chain.listing import Listed, list_url, names_in
 from agentx.config.links import Link, Provider
 from agentx.config.load import Config, load
 from agentx.config.paths import paths
+from agentx.config.resources import shipped
 from agentx.errors import NoUsableModel
 from agentx.testing.server import FaultServer
 from agentx.wires.make import client
@@ -27,7 +30,7 @@ Configure = Callable[..., Config]
 @pytest.fixture
 def configure(tmp_path: Path) -> Configure:
     def made(environ: Mapping[str, str], **servers: str) -> Config:
-        addresses = dict.fromkeys(("lmstudio", "llamacpp", "vllm"), f"{NOWHERE}/v1") | {"ollama": NOWHERE}
+        addresses = dict.fromkeys(LOCAL, f"{NOWHERE}/v1") | {"ollama": NOWHERE}
         lines = [f"  {name}: {{base_url: '{url}'}}" for name, url in (addresses | servers).items()]
         file = tmp_path / "config" / "agentx.yaml"
         file.parent.mkdir(exist_ok=True)
@@ -93,6 +96,43 @@ def test_the_users_own_server_is_asked_first(configure: Configure, stack: ExitSt
     home = {"AGENTX_HOME": str(file.parent.parent)}
     links = found(load(paths(home), file.parent, home, ()), {})
     assert [link.name for link in links] == ["gpu-box/big"]
+
+
+@pytest.mark.parametrize(
+    ("face", "card", "name"),
+    [
+        ("llamacpp", "llamacpp", "llamacpp"),
+        ("vllm", "llamacpp", "vllm"),
+        ("lmstudio", "vllm", "lmstudio"),
+        ("openai", "llamacpp", "openai-compatible"),
+        ("openai", "vllm", "openai-compatible"),
+    ],
+)
+def test_on_a_port_that_many_servers_use_the_server_itself_says_what_it_is(
+    face: Any, card: str, name: str, configure: Configure, stack: ExitStack
+) -> None:
+    """What a card says holds for its server only: that an output budget may be left out, say."""
+    server = stack.enter_context(FaultServer(face=face, models=["m"]))
+    config = configure({})
+    file = config.files[0]
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if not line.startswith(f"  {card}:")))
+    shipped_card = (shipped("providers") / f"{card}.yaml").read_text(encoding="utf-8")
+    own = file.parent / "providers" / f"{card}.yaml"
+    own.parent.mkdir()
+    own.write_text(re.sub(r"(?m)^base_url: .*$", f"base_url: {server.v1}", shipped_card))
+    home = {"AGENTX_HOME": str(file.parent.parent)}
+    (link,) = found(load(paths(home), file.parent, home, ()), {})
+    assert (link.name, link.provider.card, link.provider.base_url) == (f"{name}/m", name, server.v1)
+    assert link.provider.clamps_output == (name == "vllm")
+
+
+def test_a_lemonade_gives_the_model_that_it_has_loaded() -> None:
+    health = {"status": "ok", "all_models_loaded": [{"model_name": "Qwen3-4B-GGUF", "type": "llm"}]}
+    assert names_in(health) == ("Qwen3-4B-GGUF",)
+
+
+def test_who_owns_a_list_has_a_card(configure: Configure) -> None:
+    assert {*OWNERS.values(), *LOCAL} <= configure({}).cards.keys()
 
 
 def test_with_nothing_at_all_the_error_says_the_three_quickest_ways(configure: Configure) -> None:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from tests.config.conftest import Place
 
 NAMES = [
-    "anthropic", "deepseek", "gemini", "groq", "litellm-proxy", "llamacpp", "lmstudio", "local", "mistral",
-    "ollama", "openai", "openai-compatible", "openrouter", "vllm",
+    "anthropic", "deepseek", "docker-model-runner", "gemini", "groq", "jan", "koboldcpp", "lemonade",
+    "litellm-proxy", "llamacpp", "llamafile", "lmstudio", "local", "localai", "mistral", "mlx", "ollama", "openai",
+    "openai-compatible", "openrouter", "sglang", "text-generation-webui", "tgi", "vllm",
 ]  # fmt: skip
 
 
@@ -106,6 +107,17 @@ SAID = [
     ("llamacpp", 503, "Loading model", "overloaded"),
     ("llamacpp", 400, "model 'x' not found", "not_found"),
     ("vllm", 404, "The model `x` does not exist.", "not_found"),
+    ("tgi", 429, '{"error":"Model is overloaded","error_type":"overloaded"}', "overloaded"),
+    (
+        "koboldcpp",
+        503,
+        '{"detail":{"msg":"Server is busy; please try again later.","type":"service_unavailable"}}',
+        "overloaded",
+    ),
+    ("docker-model-runner", 404, "model not found", "not_found"),
+    ("lemonade", 404, "Model 'nope' not found", "not_found"),
+    ("localai", 500, "could not load model: rpc error", "not_found"),
+    ("mlx", 404, "Repository Not Found for url", "not_found"),
     ("litellm-proxy", 400, "Budget has been exceeded! Current cost: 1, Max budget: 1", "quota"),
     ("litellm-proxy", 400, "Invalid model name passed in model=nope", "not_found"),
 ]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agentx.config.links import Link, Provider
+from agentx.windows.cache import Cache
+from agentx.windows.catalogue import Catalogue
+from agentx.windows.registry import WindowRegistry
+from agentx.windows.tables import Tables
 
 Routes = dict[str, Any]
 """`GET /path` to the JSON of the answer, a status, or a text that is no JSON."""
@@ -36,6 +42,30 @@ class Server:
 
     def asked(self) -> list[str]:
         return [line for line, _ in self.log]
+
+
+def run(
+    work: Callable[[WindowRegistry], Awaitable[None]],
+    clock: Callable[[], float],
+    *,
+    file: Path | None = None,
+    environ: dict[str, str] | None = None,
+) -> None:
+    """*work* with a registry over *file*; another call is another process."""
+
+    async def go() -> None:
+        async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+            registry = WindowRegistry(
+                client=client,
+                environ=environ or {},
+                cache=Cache(file),
+                tables=Tables(),
+                catalogue=Catalogue(None),
+                now=clock,
+            )
+            await work(registry)
+
+    asyncio.run(go())
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from agentx.config.links import Link
 from agentx.config.paths import Paths
 from agentx.config.yamlfile import parse_document
 from agentx.errors import ConfigError
-from agentx.windows.cache import Cache
+from agentx.windows.cache import MOST_LINKS, Cache
 from agentx.windows.catalogue import Catalogue, Price, catalogue_file
-from agentx.windows.known import Heard, Known, Learned, known_from
+from agentx.windows.known import Heard, Held, Known, Learned, known_from
 from agentx.windows.probes import Reading
 from agentx.windows.tables import Tables, load_tables, read_table
 
@@ -29,6 +29,7 @@ KNOWN = Known(
         reading=Reading(kind="served", detail="GET /x", served=8192, trained=40_960), probe="ollama", at=5.0
     ),
     learned=Learned(limit=4096, evidence="refused", at=6.0, served=8192),
+    held=Held(tokens=3000, evidence="a prompt of 3,000 tokens fitted", at=7.0),
 )
 
 
@@ -63,14 +64,81 @@ def test_many_processes_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"links": []}', "nul\0", "[" * 100_000])
-def test_a_broken_cache_is_ignored_said_once_and_written_anew(text: str, tmp_path: Path) -> None:
+def test_a_broken_cache_is_set_aside_said_once_and_written_anew(text: str, tmp_path: Path) -> None:
     file = tmp_path / "w.json"
-    file.write_text(text)
+    for number in (1, 2):
+        file.write_text(text)
+        cache = Cache(file)
+        assert cache.get("a m") == cache.get("b m") == Known()
+        assert [f"w.json.broken-{number}" in warning for warning in cache.warnings] == [True]
+        assert (tmp_path / f"w.json.broken-{number}").read_text() == text, "nothing is lost"
+        cache.update("a m", lambda _: KNOWN)
+        assert Cache(file).get("a m") == KNOWN
+
+
+def test_bytes_that_are_no_text_and_a_file_that_is_too_large_are_set_aside_too(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    for number, content in enumerate((b"\xff\xfe{}", b" " * (5 << 20)), 1):
+        file.write_bytes(content)
+        Cache(file).update("a m", lambda _: KNOWN)
+        assert (tmp_path / f"w.json.broken-{number}").read_bytes() == content
+        assert Cache(file).get("a m") == KNOWN
+
+
+def test_a_file_that_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    file.mkdir()
     cache = Cache(file)
-    assert cache.get("a m") == cache.get("b m") == Known()
-    assert len(cache.warnings) == 1
     cache.update("a m", lambda _: KNOWN)
-    assert Cache(file).get("a m") == KNOWN
+    assert cache.get("a m") == KNOWN
+    assert len(cache.warnings) == 1
+    assert sorted(tmp_path.iterdir()) == [file, file.with_suffix(".lock")] and not list(file.iterdir())
+
+
+def test_a_broken_file_met_by_many_processes_at_once_is_set_aside_once(tmp_path: Path) -> None:
+    """Who comes second must not set aside the good file that the first has written."""
+    file = tmp_path / "w.json"
+    file.write_text("{broken")
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom agentx.windows.cache import Cache\n"
+        "from agentx.windows.known import Known, Learned\ncache = Cache(Path(sys.argv[1]))\n"
+        "sys.stdin.read()\ncache.get('x')\n"
+        "cache.update(sys.argv[2], lambda _: Known(learned=Learned(limit=4096, evidence='e', at=1.0)))\n"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    started = [subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE) for n in range(6)]
+    assert [one.communicate() and one.returncode for one in started] == [0] * 6
+    assert len(json.loads(file.read_text())["links"]) == 6
+    assert [one.name for one in tmp_path.glob("*.broken*")] == ["w.json.broken-1"]
+
+
+def test_the_file_is_whole_at_every_moment(tmp_path: Path) -> None:
+    """Another process writes as fast as it can; each look sees a file that can be read."""
+    file = tmp_path / "w.json"
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom agentx.windows.cache import Cache\n"
+        "from agentx.windows.known import Known, Learned\ncache = Cache(Path(sys.argv[1]))\n"
+        "for i in range(300):\n    learned = Learned(limit=4096 + i, evidence='e' * (i % 90), at=1.0)\n"
+        "    cache.update('a m', lambda _: Known(learned=learned))\n"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", program, str(file)])
+    reader, looks = Cache(file), 0
+    while writer.poll() is None:
+        learned = reader.get("a m").learned
+        assert learned is None or len(learned.evidence) == (learned.limit - 4096) % 90
+        looks += 1
+    assert (writer.returncode, reader.warnings) == (0, []) and looks > 10
+
+
+def test_only_the_newest_links_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    learned = {"limit": 4096, "evidence": "e", "served": None}
+    links = {f"http://x m{n}": {"learned": learned | {"at": 1000.0 + n}} for n in range(MOST_LINKS)}
+    file.write_text(json.dumps({"version": 1, "links": links}))
+    cache = Cache(file)
+    cache.update("new", lambda _: Known(learned=Learned(limit=4096, evidence="e", at=9e9)))
+    kept = json.loads(file.read_text())["links"]
+    assert len(kept) == MOST_LINKS and "new" in kept and "http://x m0" not in kept
 
 
 @pytest.mark.parametrize(
@@ -90,12 +158,18 @@ def test_a_cache_that_cannot_be_written_still_serves_this_run(tmp_path: Path) ->
     assert cache.warnings
 
 
-def test_nothing_is_written_when_nothing_is_known(tmp_path: Path) -> None:
+def test_what_is_forgotten_is_forgotten_for_all_jobs(tmp_path: Path) -> None:
     file = tmp_path / "w.json"
-    cache = Cache(file)
+    cache, other = Cache(file), Cache(file)
     cache.update("a m", lambda _: KNOWN)
+    assert other.get("a m") == KNOWN
     cache.update("a m", lambda _: Known())
-    assert json.loads(file.read_text())["links"]
+    assert other.get("a m") == Cache(file).get("a m") == Known()
+
+
+def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
+    Cache(tmp_path / "w.json").update("a m", lambda known: known)
+    assert not (tmp_path / "w.json").exists()
 
 
 # tables

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentx.config.links import Link
-from agentx.windows.probes import PROBES, Answers, Ask, Reading, probes_for, read_all
+from agentx.windows.probes import PROBES, SELF_HOSTED, Answers, Ask, Reading, probes_for, questions, read_all
 
 Make = Callable[..., Link]
 Payload = Callable[[str], Any]
@@ -19,13 +19,13 @@ API = "https://api.example.org/v1"
 def read(name: str, link: Link, answers: dict[str, Any]) -> Reading | None:
     """What the probe *name* reads, given answers by the end of the question's path."""
     probe = PROBES[name]
-    given: dict[Ask, Any] = {}
-    for ask in probe.asks(link):
-        path = ask.url.partition("?")[0]
-        for ending, value in answers.items():
-            if path.endswith(ending):
-                given[ask] = value
+    given = {ask: answers[path] for ask in probe.asks(link) if (path := ending(ask, answers))}
+    given |= {ask: answers[path] for ask in probe.more(link, Answers(given)) if (path := ending(ask, answers))}
     return probe.read(link, Answers(given))
+
+
+def ending(ask: Ask, answers: dict[str, Any]) -> str | None:
+    return next((end for end in answers if ask.url.partition("?")[0].endswith(end)), None)
 
 
 def sizes(reading: Reading | None) -> tuple[int | None, ...]:
@@ -224,7 +224,7 @@ def test_no_answer_breaks_a_probe(value: Any, link: Make) -> None:
 
 def test_a_self_hosted_address_is_asked_as_every_kind_of_server(link: Make) -> None:
     names = [probe.name for probe in probes_for(link(BASE, probes=("openai_list", "from-the-future")))]
-    assert names == ["ollama", "lmstudio", "llamacpp", "sglang", "vllm", "tgi", "litellm", "openai_list"]
+    assert names == [*SELF_HOSTED, "openai_list"]
     assert [probe.name for probe in probes_for(link(API, self_hosted=False, probes=("openai_list",)))] == [
         "openai_list"
     ]
@@ -234,13 +234,12 @@ def test_the_readers_agree_on_one_reading_with_all_that_is_known(link: Make, pay
     """The server behind an `openai-compatible` card is an Ollama: what it serves is found all the same."""
     one = link(f"{BASE}/v1", probes=("openai_list",))
     paths = {"/v1/models": "ollama_v1_models", "/api/ps": "ollama_api_ps", "/api/tags": "ollama_api_tags"}
-    given = {
-        ask: payload(name)
-        for probe in probes_for(one)
-        for ask in probe.asks(one)
-        for path, name in paths.items()
-        if ask.url == BASE + path
-    }
+    given: dict[Ask, Any] = {}
+    while asks := questions(one, Answers(given), given):
+        given |= {
+            ask: payload(paths[path]) if (path := ask.url.removeprefix(BASE)) in paths else None for ask in asks
+        }
+    assert len(given) == 4, "only Ollama's questions, and the list"
     found = read_all(one, Answers(given))
     assert found is not None
     assert (found[0].name, *sizes(found[1])) == ("ollama", 4096, 40960, None, None)

@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.config.links import Link, Provider
-from agentx.windows.cache import Cache
-from agentx.windows.catalogue import Catalogue
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
-from agentx.windows.tables import Tables
+from tests.windows.conftest import run
 
 Make = Callable[..., Link]
 Payload = Callable[[str], Any]
 DAY = 24 * 3600.0
-
-
-def run(
-    work: Callable[[WindowRegistry], Awaitable[None]],
-    clock: Callable[[], float],
-    *,
-    file: Path | None = None,
-    environ: dict[str, str] | None = None,
-) -> None:
-    """*work* with a registry over *file*; another call is another process."""
-
-    async def go() -> None:
-        async with httpx.AsyncClient(trust_env=False, verify=False) as client:
-            registry = WindowRegistry(
-                client=client,
-                environ=environ or {},
-                cache=Cache(file),
-                tables=Tables(),
-                catalogue=Catalogue(None),
-                now=clock,
-            )
-            await work(registry)
-
-    asyncio.run(go())
 
 
 def ollama(payload: Payload, served: int = 4096) -> dict[str, Any]:

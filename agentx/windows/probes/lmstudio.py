@@ -1,7 +1,8 @@
 """LM Studio: `/api/v0/models` has `loaded_context_length` of loaded models, `/api/v1/models` one per instance.
 
-`/v1/models` has no window. Several instances of one model may hold different numbers: the smallest counts, since
-the server chooses the instance.
+`/v1/models` has no window. Several instances of one model may hold different numbers: an instance that is asked
+for by its own id counts alone, else the smallest, since the server chooses. One that is not loaded (any more) has
+none: never that of its sisters.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from agentx.config.links import Link
 from agentx.windows.probes.reading import Answers, Ask, Numbers, Probe, Reading, Table, address, dig, root, rows
 
 INSTANCE = re.compile(r":\d+$")
+V1 = "GET /api/v1/models loaded_instances[].config.context_length"
+V0 = "GET /api/v0/models loaded_context_length"
 
 
 def asks(link: Link) -> tuple[Ask, ...]:
@@ -30,50 +33,72 @@ def read(link: Link, answers: Answers) -> Reading | None:
 
 
 def _instances(model: str, entries: list[Table], numbers: Numbers) -> Reading | None:
-    detail = "GET /api/v1/models loaded_instances[].config.context_length"
-    for entry in entries:
-        instances = rows(entry.get("loaded_instances"))
-        exact = [one for one in instances if one.get("id") == model]
-        if not exact and not _same(model, entry.get("key")):
-            continue
-        lengths = [numbers.take(detail, dig(one, "config.context_length")) for one in exact or instances]
-        trained = numbers.take("GET /api/v1/models max_context_length", entry.get("max_context_length"))
-        return Reading(
-            kind="served",
-            detail=detail if instances else "GET /api/v1/models, not loaded",
-            served=min((length for length in lengths if length), default=None),
-            trained=trained,
-            refused=tuple(numbers.refused),
-        )
-    return None
+    every = [(entry, one) for entry in entries for one in rows(entry.get("loaded_instances"))]
+    exact = [(entry, one) for entry, one in every if one.get("id") == model]
+    ours = [entry for entry, _ in exact] or _named(model, entries, "key")
+    if not ours:
+        return None
+    chosen = [one for _, one in exact] or [
+        one for entry, one in every if any(entry is mine for mine in ours) and _answers_to(model, entry)
+    ]
+    lengths = [numbers.take(V1, dig(one, "config.context_length")) for one in chosen]
+    return Reading(
+        kind="served",
+        detail=V1 if chosen else "GET /api/v1/models, not loaded",
+        served=min((length for length in lengths if length), default=None),
+        trained=_trained("GET /api/v1/models", ours, numbers),
+        refused=tuple(numbers.refused),
+    )
 
 
 def _loaded(model: str, entries: list[Table], numbers: Numbers) -> Reading | None:
-    for entry in entries:
-        if not _same(model, entry.get("id")):
-            continue
-        detail = "GET /api/v0/models loaded_context_length"
-        loaded = entry.get("state") == "loaded"
-        return Reading(
-            kind="served",
-            detail=detail if loaded else f"GET /api/v0/models, {entry.get('state')}",
-            served=numbers.take(detail, entry.get("loaded_context_length")) if loaded else None,
-            trained=numbers.take("GET /api/v0/models max_context_length", entry.get("max_context_length")),
-            refused=tuple(numbers.refused),
-        )
-    return None
+    exact = [entry for entry in entries if entry.get("id") == model]
+    ours = exact or _named(model, entries, "id")
+    if not ours:
+        return None
+    awake = [entry for entry in ours if entry.get("state") == "loaded" and (exact or not INSTANCE.search(model))]
+    lengths = [numbers.take(V0, entry.get("loaded_context_length")) for entry in awake]
+    return Reading(
+        kind="served",
+        detail=V0 if awake else "GET /api/v0/models, not loaded",
+        served=min((length for length in lengths if length), default=None),
+        trained=_trained("GET /api/v0/models", ours, numbers),
+        refused=tuple(numbers.refused),
+    )
+
+
+def _named(model: str, entries: list[Table], field: str) -> list[Table]:
+    """The entries that *model* may mean: those of exactly that name, else of nearly that name."""
+    for same in (_equal, _same):
+        if found := [entry for entry in entries if same(model, entry.get(field))]:
+            return found
+    return []
+
+
+def _equal(asked: str, offered: object) -> bool:
+    return isinstance(offered, str) and asked.casefold() == offered.casefold()
 
 
 def _same(asked: str, offered: object) -> bool:
     """v0 leaves the publisher out of unique names; a variant `@q4_k_m` or instance `:2` is of the same model."""
     if not isinstance(offered, str):
         return False
-    left, right = (INSTANCE.sub("", name.casefold()) for name in (asked, offered))
-    if left == right:
-        return True
-    left, right = left.partition("@")[0], right.partition("@")[0]
+    left, right = (INSTANCE.sub("", name.casefold()).partition("@")[0] for name in (asked, offered))
     one_is_short = ("/" in left) != ("/" in right)
     return left == right or (one_is_short and left.rpartition("/")[2] == right.rpartition("/")[2])
 
 
-PROBE = Probe("lmstudio", asks, read)
+def _answers_to(model: str, entry: Table) -> bool:
+    """An instance number that no instance has, or another variant than the loaded one, is not loaded."""
+    variant, chosen = model.partition("@")[2], entry.get("selected_variant")
+    other = bool(variant) and isinstance(chosen, str) and chosen.partition("@")[2].casefold() != variant.casefold()
+    return not INSTANCE.search(model) and not other
+
+
+def _trained(where: str, entries: list[Table], numbers: Numbers) -> int | None:
+    name = "max_context_length"
+    lengths = [numbers.take(f"{where} {name}", entry.get(name)) for entry in entries]
+    return min((length for length in lengths if length), default=None)
+
+
+PROBE = Probe("lmstudio", asks, read, owners=("organization_owner",))

@@ -1,7 +1,8 @@
 """Ollama: only `/api/ps` says what is served now; `/api/show` has the trained length and the Modelfile's num_ctx.
 
 `<general.architecture>.context_length` is read by exactly that name: `rope.scaling.original_context_length` holds
-the same words and is another number. SGLang and llama.cpp speak parts of this API and are told apart here.
+the same words and is another number. SGLang, llama.cpp, KoboldCpp and Docker speak parts of this API and are told
+apart. A cloud model, and one that the MLX runner holds, has its trained length whatever `num_ctx` says.
 """
 
 from __future__ import annotations
@@ -37,11 +38,15 @@ def short_name(name: str) -> str:
 
 def asks(link: Link) -> tuple[Ask, ...]:
     base = root(address(link))
-    return (
-        Ask(f"{base}/api/ps"),
-        post(f"{base}/api/show", {"model": link.model}),
-        Ask(f"{base}/api/tags"),
-    )
+    return Ask(f"{base}/api/ps"), post(f"{base}/api/show", {"model": link.model})
+
+
+def more(link: Link, answers: Answers) -> tuple[Ask, ...]:
+    """The list of all models, where the model itself has no length: new builds have it there."""
+    ps_ask, show_ask = asks(link)
+    is_ollama = "models" in (answers.table(ps_ask) or {})
+    known = trained_length(answers.table(show_ask), Numbers())
+    return (_tags(link),) if is_ollama and known is None else ()
 
 
 def trained_length(show: Table | None, numbers: Numbers) -> int | None:
@@ -50,7 +55,10 @@ def trained_length(show: Table | None, numbers: Numbers) -> int | None:
     if not isinstance(info, dict):
         return None
     table = cast("Table", info)
-    name = f"{table.get('general.architecture')}.context_length"
+    architecture = table.get("general.architecture")
+    if not isinstance(architecture, str):
+        return None
+    name = f"{architecture[:80]}.context_length"
     return numbers.take(f"POST /api/show {name}", table.get(name))
 
 
@@ -59,9 +67,14 @@ def is_cloud(show: Table | None, model: str) -> bool:
     return bool(dig(show, "remote_model")) or model.endswith((":cloud", "-cloud"))
 
 
+def is_mlx(*entries: Table | None) -> bool:
+    """The MLX runner takes prompts up to the trained length; what `/api/ps` says is only what was asked for."""
+    return any(dig(entry, "details.format") == "safetensors" for entry in entries)
+
+
 def read(link: Link, answers: Answers) -> Reading | None:
-    ps_ask, show_ask, tags_ask = asks(link)
-    ps, show, tags = answers.table(ps_ask), answers.table(show_ask), answers.table(tags_ask)
+    ps_ask, show_ask = asks(link)
+    ps, show, tags = answers.table(ps_ask), answers.table(show_ask), answers.table(_tags(link))
     if dig(show, "details.format") == "sglang":
         return None
     cloud = is_cloud(show, link.model)
@@ -80,6 +93,8 @@ def read(link: Link, answers: Answers) -> Reading | None:
         default = numbers.take("POST /api/show num_ctx", int(match[1]))
     if cloud:
         served, detail = trained, "POST /api/show, a cloud model runs at its maximum"
+    elif loaded and trained and is_mlx(loaded, show):
+        served, detail = trained, "POST /api/show, an MLX model takes its maximum whatever GET /api/ps says"
     else:
         served = numbers.take("GET /api/ps context_length", dig(loaded, "context_length"))
         where = "POST /api/show parameters num_ctx" if default else "POST /api/show"
@@ -105,4 +120,8 @@ def _named(entries: list[Table], wanted: str) -> Table | None:
     return None
 
 
-PROBE = Probe("ollama", asks, read)
+def _tags(link: Link) -> Ask:
+    return Ask(f"{root(address(link))}/api/tags")
+
+
+PROBE = Probe("ollama", asks, read, owners=("library",), more=more)

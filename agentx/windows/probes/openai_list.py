@@ -57,7 +57,8 @@ def read(link: Link, answers: Answers) -> Reading | None:
     prompt, prompt_name = first(PROMPT)
     output, _ = first(OUTPUT)
     return Reading(
-        kind="served" if link.provider.self_hosted else "listed",
+        # A gateway's limit of the prompt comes from its configuration or a catalogue, not from a server.
+        kind="served" if link.provider.self_hosted and served else "listed",
         detail=f"{where} {name or prompt_name or 'has no window'}",
         served=served,
         trained=numbers.take(f"{where} meta.n_ctx_train", dig(entry, "meta.n_ctx_train")),

@@ -7,6 +7,7 @@ load route, no request to a model (facts: windows, trap 2).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -16,6 +17,8 @@ from agentx.windows.record import believable
 
 Table = dict[str, Any]
 Kind = Literal["served", "listed"]
+VERSIONS = re.compile(r"/(openai/v1|v1beta/openai|v1beta|engines(/[^/]+)?/v1|api/v1|v1|api)$")
+"""How base addresses end: with OpenAI's version, Gemini's, Docker's engine, Lemonade's, or Ollama's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,9 @@ class Answers:
 
     def __init__(self, answers: Mapping[Ask, Any]) -> None:
         self._answers = answers
+
+    def has(self, ask: Ask) -> bool:
+        return ask in self._answers
 
     def table(self, ask: Ask) -> Table | None:
         """The answer when it is a JSON object."""
@@ -76,13 +82,23 @@ class Reading:
         return bool(self.served or self.prompt)
 
 
+def no_more(_link: Link, _answers: Answers) -> tuple[Ask, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """`read` gives None when the answers are not those of this kind of server."""
+    """`read` gives None when the answers are not those of this kind of server.
+
+    `owners` is what such a server writes under `owned_by` in its list of models, where that tells it from others.
+    `more` are questions that are only worth asking after the answers to `asks`: old routes, slower ones.
+    """
 
     name: str
     asks: Callable[[Link], tuple[Ask, ...]]
     read: Callable[[Link, Answers], Reading | None]
+    owners: tuple[str, ...] = ()
+    more: Callable[[Link, Answers], tuple[Ask, ...]] = no_more
 
 
 @dataclass(slots=True)
@@ -95,16 +111,20 @@ class Numbers:
         """*value* as tokens, None when it is absent or not believable."""
         good = believable(value)
         if good is None and value is not None:
-            self.refused.append(f"{where} is {json.dumps(value)[:40]}: not a window")
+            self.refused.append(f"{where} is {_shown(value)}: not a window")
         return good
+
+
+def _shown(value: Any) -> str:
+    """A list or table may be as long and as deep as it likes: only that it is one is said."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
+    return json.dumps(value[:40] if isinstance(value, str) else value)[:40]
 
 
 def root(base_url: str) -> str:
     """The address without its version: what a server's own routes are appended to."""
-    for ending in ("/openai/v1", "/v1beta/openai", "/v1beta", "/v1", "/api"):
-        if base_url.endswith(ending):
-            return base_url[: -len(ending)].rstrip("/")
-    return base_url.rstrip("/")
+    return VERSIONS.sub("", base_url.rstrip("/")).rstrip("/")
 
 
 def address(link: Link, default: str = "") -> str:

@@ -36,4 +36,4 @@ def model_length(entries: list[Table], model: str, numbers: Numbers) -> int | No
     return None
 
 
-PROBE = Probe("vllm", asks, read)
+PROBE = Probe("vllm", asks, read, owners=("vllm",))
