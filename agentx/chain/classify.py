@@ -16,7 +16,7 @@ from agentx.chain.rules import CODES, LAST, STATUSES, TEXTS, Rule
 from agentx.chain.waits import retry_at
 from agentx.config.links import Provider
 from agentx.errors import ErrorClass, RequestFailed
-from agentx.windows.overflow import Overflow, read_overflow
+from agentx.windows.overflow import Cause, Overflow, read_overflow, read_own
 
 Scope = Literal["request", "model", "key", "account", "provider", "network"]
 
@@ -36,7 +36,8 @@ SCOPES: dict[ErrorClass, Scope] = {
 }
 """What is not listed is about the request itself."""
 
-BY_CAUSE: dict[str, ErrorClass] = {"input": "overflow", "output": "output_cap", "bytes": "too_many_bytes"}
+BY_CAUSE: dict[Cause, ErrorClass] = {"input": "overflow", "output": "output_cap", "bytes": "too_many_bytes"}
+CAUSES: dict[ErrorClass, Cause] = {found: cause for cause, found in BY_CAUSE.items()}
 LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "quota", "overloaded"})
 CAP = re.compile(
     r"(?:at most|less than or equal to|<=|maximum(?: allowed)?(?: value)?(?: is| of|:)?|not exceed|between \d+ and"
@@ -73,12 +74,21 @@ class Failure:
         return self.error_class == "auth" and self.status is None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """What a card's own pattern made of a failure."""
+
+    means: ErrorClass
+    overflow: Overflow | None
+
+
 def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     """What *failure* means at *provider*. Never raises."""
     said = read(failure.body)
     status = _status(failure, said)
-    overflow = read_overflow(status, failure.body)
-    found, known = _class_of(failure, provider, said, status, overflow)
+    own = _own_words(provider, status, said) if _refused(status) or said.is_error else None
+    overflow = _sizes(own, status, failure.body)
+    found, known = _class_of(failure, said, status, own, overflow)
     return Failure(
         error_class=found,
         scope=SCOPES.get(found, "request"),
@@ -96,18 +106,18 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
 
 
 def _class_of(
-    failure: RequestFailed, provider: Provider, said: Said, status: int | None, overflow: Overflow | None
+    failure: RequestFailed, said: Said, status: int | None, own: OwnWords | None, overflow: Overflow | None
 ) -> tuple[ErrorClass, bool]:
     """The class, and whether more than the status spoke for it."""
     if failure.error_class is not None:
         return failure.error_class, True
-    refused = status is not None and status >= 400
-    if (found := _by_words(provider, said, status, overflow, refused=refused)) is not None:
+    refused = _refused(status)
+    if (refused or said.is_error) and (found := _by_words(said, status, own, overflow)) is not None:
         return found, True
     if failure.timed_out:
         return "timeout", True
     by_type = _first(LAST, status, said)
-    if refused and status is not None:
+    if status is not None and refused:
         by_status = STATUSES.get(status, "server" if status >= 500 else "bad_request")
         return by_status, by_status != "bad_request" or by_type is not None
     if said.is_error:
@@ -118,24 +128,42 @@ def _class_of(
 
 
 def _by_words(
-    provider: Provider, said: Said, status: int | None, overflow: Overflow | None, *, refused: bool
+    said: Said, status: int | None, own: OwnWords | None, overflow: Overflow | None
 ) -> ErrorClass | None:
-    """What the body says; None where it is silent, or where it is no error but a piece of a reply."""
-    if not (refused or said.is_error):
-        return None
-    if (card := _by_card(provider, status, said.text)) is not None:
-        return card
+    """What the body says; None where it is silent."""
+    if own is not None:
+        return own.means
     if (by_code := _first(CODES, status, said)) is not None:
         return by_code
     return BY_CAUSE[overflow.cause] if overflow else _first(TEXTS, status, said)
 
 
-def _by_card(provider: Provider, status: int | None, text: str) -> ErrorClass | None:
+def _sizes(own: OwnWords | None, status: int | None, body: str) -> Overflow | None:
+    """What is said of sizes: by the card's own words, else by those that are known of all servers."""
+    if own is None:
+        return read_overflow(status, body)
+    if own.overflow is None or own.overflow.limit or own.overflow.actual:
+        return own.overflow
+    known = read_overflow(status, body)
+    return known if known and known.cause == own.overflow.cause else own.overflow
+
+
+def _own_words(provider: Provider, status: int | None, said: Said) -> OwnWords | None:
+    """What the card says of it: its first pattern that matches, and the numbers in that."""
+    numbers = (f"{name}: {value}" for name, value in said.pairs if not isinstance(value, str))
+    text = "\n".join([said.text, *numbers])
     for pattern in provider.errors:
         narrowed = pattern.status is not None and pattern.status != status
-        if not narrowed and pattern.means in CLASSES and re.search(pattern.match, text, re.IGNORECASE):
-            return cast("ErrorClass", pattern.means)
+        if narrowed or pattern.means not in CLASSES:
+            continue
+        if match := re.search(pattern.match, text, re.IGNORECASE):
+            means = cast("ErrorClass", pattern.means)
+            return OwnWords(means, read_own(match, CAUSES[means]) if means in CAUSES else None)
     return None
+
+
+def _refused(status: int | None) -> bool:
+    return status is not None and status >= 400
 
 
 def _first(rules: tuple[Rule, ...], status: int | None, said: Said) -> ErrorClass | None:

@@ -28,6 +28,11 @@ ProbeName = Literal[
     "openrouter",
     "anthropic",
     "gemini",
+    "codex",
+    "cerebras",
+    "fireworks",
+    "huggingface",
+    "vercel",
     "openai_list",
     "koboldcpp",
     "lemonade",
@@ -35,11 +40,19 @@ ProbeName = Literal[
 ]
 
 
+NUMBERS = frozenset({"limit", "actual", "output"})
+"""Groups of a pattern that are tokens: what the endpoint holds, the prompt, the reply that was asked for."""
+ABOUT_SIZES = ("overflow", "output_cap")
+
+
 class CardError(Table):
-    """A provider's own words for a failure."""
+    """A provider's own words for a failure. One that `means: overflow` may say the numbers too: a group
+    `(?P<limit>...)` teaches the window, as a refusal in words that agentx knows by itself does."""
 
     match: str = Field(
-        min_length=1, description="A regular expression over the error's text; case does not matter."
+        min_length=1,
+        description="A regular expression over the error's text and its numbers, `name: 123` on a line for each; "
+        "case does not matter. Groups named `limit`, `actual` and `output` are tokens.",
     )
     means: ErrorClass = Field(description="The class of the failure.")
     status: Whole | None = Field(default=None, ge=100, le=599, description="Only with this HTTP status.")
@@ -52,6 +65,15 @@ class CardError(Table):
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from error
         return value
+
+    @model_validator(mode="after")
+    def counts_tokens(self) -> CardError:
+        groups = re.compile(self.match).groupindex.keys()
+        if unknown := sorted(groups - NUMBERS):
+            raise ValueError(f"a group is named `limit`, `actual` or `output`, not `{unknown[0]}`")
+        if groups and self.means not in ABOUT_SIZES:
+            raise ValueError("numbers are read only where it means `overflow` or `output_cap`")
+        return self
 
 
 class Card(Table):

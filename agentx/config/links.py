@@ -15,7 +15,7 @@ WireName = Literal["openai", "ollama", "litellm"]
 @dataclass(frozen=True, slots=True)
 class ErrorPattern:
     """A card's own words for a failure: `match` is a regular expression over the error's text (case does not
-    matter), `status` narrows it, `means` is an error class."""
+    matter), `status` narrows it, `means` is an error class. Groups `limit`, `actual` and `output` are tokens."""
 
     match: str
     means: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,6 +43,8 @@ Listener = Callable[[Entry], None]
 NAP_SECONDS = 0.5
 LONG_KEY = 20
 """Characters; a shorter key without a digit is a placeholder."""
+SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
+"""Names of headers whose values are hidden; others (a version, a title) are words of the story."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +234,8 @@ def _watchful_sleep(
 
 
 def key_values(around: Surroundings) -> list[str]:
-    """The values that must never be shown: the keys of all providers, whether the chain has them or not.
+    """The values that must never be shown: the keys of all providers, whether the chain has them or not, and what
+    people write into headers.
 
     Read again each time, since keys may change. What stands for a key where none is needed (`ollama`,
     `sk-no-key-required`) is no secret, and hiding it would hide the names of providers.
@@ -241,6 +245,10 @@ def key_values(around: Surroundings) -> list[str]:
     links = (*around.links, *(link for chain in config.settings.chains.values() for link in chain))
     names = {one.api_key_env for one in (*providers, *links)} | {link.key_variable for link in around.links}
     values = {around.environ.get(name, "").strip() for name in names if name}
+    for provider in providers:
+        for name, value in provider.headers.items():
+            if SECRET_HEADER.search(name):
+                values |= {value, *re.split(r"[\s=;,]+", value)}
     return sorted(value for value in values if len(value) >= LONG_KEY or any(map(str.isdigit, value)))
 
 

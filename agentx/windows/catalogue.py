@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from agentx.config.links import Link
-from agentx.windows.record import Window, believable
+from agentx.windows.record import Window, believable, undated
 
 FILE = "model_prices_and_context_window_backup.json"
-DATE = re.compile(r"(-20\d{6}|-20\d\d-\d\d-\d\d|@20\d{6}|-\d{3}|-v\d+:\d+)$")
-"""How a dated snapshot ends; a snapshot may stand for its undated name, never the other way round."""
 DECODER = json.JSONDecoder()
 OPENING = re.compile(rb'\s*\{(\s*)(?=")')
 
@@ -49,7 +47,7 @@ class Catalogue:
     def __init__(self, file: Path | None) -> None:
         self.file = file
         self._index: Index | None = None
-        self._entries: dict[tuple[tuple[str, ...], str], tuple[str, Mapping[str, Any]] | None] = {}
+        self._entries: dict[tuple[tuple[str, ...], str | None, str], tuple[str, Mapping[str, Any]] | None] = {}
 
     def window(self, link: Link) -> Window | None:
         """The catalogue's window of *link*; None where it has none or none can be believed."""
@@ -92,19 +90,22 @@ class Catalogue:
     def _entry(self, link: Link) -> tuple[str, Mapping[str, Any]] | None:
         if link.provider.self_hosted or not link.provider.catalogue or self.file is None:
             return None
-        wanted = (link.provider.catalogue, link.model)
+        wanted = (link.provider.catalogue, link.provider.litellm_prefix, link.model)
         if wanted not in self._entries:
             self._entries[wanted] = self._look_up(*wanted)
         return self._entries[wanted]
 
-    def _look_up(self, providers: tuple[str, ...], name: str) -> tuple[str, Mapping[str, Any]] | None:
+    def _look_up(
+        self, providers: tuple[str, ...], prefix: str | None, name: str
+    ) -> tuple[str, Mapping[str, Any]] | None:
+        """The entry of *name*: its key begins with the provider, with LiteLLM's prefix for it, or with neither."""
         if self._index is None:
             self._index = read_index(self.file) if self.file else Index({})
-        for model in dict.fromkeys((name, DATE.sub("", name))):
+        for model in dict.fromkeys((name, undated(name))):
             hits = [
                 (key, entry)
                 for provider in providers
-                for key in (f"{provider}/{model}", model)
+                for key in dict.fromkeys((f"{provider}/{model}", f"{prefix or provider}/{model}", model))
                 if (entry := self._index.entry(self.file, key)) and entry.get("litellm_provider") == provider
             ]
             if hits:

@@ -1,7 +1,8 @@
 """Reads a refusal: are the prompt, the output budget or the bytes too many, and what is the limit?
 
-The wordings are those of facts/windows section 7. About half of the "maximum context length" errors mean that
-the *output budget* is too big: the cure is a smaller one, not compaction, so the two are told apart here.
+The wordings are those of facts/windows section 7; a card may teach more. About half of the "maximum context
+length" errors mean that the *output budget* is too big: the cure is a smaller one, not compaction, so the two are
+told apart here.
 """
 
 from __future__ import annotations
@@ -170,6 +171,17 @@ def read_overflow(status: int | None, body: str) -> Overflow | None:
     return None
 
 
+def read_own(match: re.Match[str], cause: Cause) -> Overflow:
+    """What a card's own words say: its groups `limit`, `actual` and `output`, each of which may be absent."""
+    values = {name: _number(text) for name, text in match.groupdict().items()}
+    return Overflow(
+        cause=cause,
+        limit=believable(values.get("limit")),
+        actual=values.get("actual"),
+        output=values.get("output"),
+    )
+
+
 def _read(match: re.Match[str], cause: Cause | None) -> Overflow:
     values = {name: _number(text) for name, text in match.groupdict().items() if name != "M"}
     limit, actual = believable(values.get("L")), values.get("A")
@@ -194,5 +206,5 @@ def _read(match: re.Match[str], cause: Cause | None) -> Overflow:
 def _number(text: str | None) -> int | None:
     if text is None:
         return None
-    digits = text.replace(",", "").replace("_", "")
-    return int(digits) if len(digits) < 19 else None
+    digits = re.sub(r"[,_\s']", "", text)
+    return int(digits) if digits.isdecimal() and len(digits) < 19 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ Source = Literal[
 ]
 
 SMALLEST, LARGEST = 256, 20_000_000
+DATE = re.compile(r"(-20\d{6}|-20\d\d-\d\d-\d\d|@20\d{6}|-\d{3}|-v\d+:\d+)$")
+"""How a dated snapshot ends; a snapshot may stand for its undated name, never the other way round."""
 
 
 def believable(value: Any) -> int | None:
@@ -29,6 +32,11 @@ def believable(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if SMALLEST <= value <= LARGEST else None
+
+
+def undated(model: str) -> str:
+    """*model* without the date of its snapshot: what is known of the one holds for the other unless it is told."""
+    return DATE.sub("", model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """windows.yaml: windows by `provider/model` or glob; the user's file first, then the shipped one.
 
-An entry is a number, or {window, prompt, output, trained, shared, dated}. Sizes are tokens.
+An entry is a number, or {window, prompt, output, trained, shared, dated, source}. Sizes are tokens.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from agentx.config.paths import Paths
 from agentx.config.resources import shipped
 from agentx.config.yamlfile import Document, read_document
 from agentx.errors import ConfigError, Problem
-from agentx.windows.record import LARGEST, SMALLEST, Window, believable
+from agentx.windows.record import LARGEST, SMALLEST, Window, believable, undated
 
 NAME = "windows.yaml"
 SIZES = ("window", "prompt", "output", "trained")
-KEYS = (*SIZES, "shared", "dated")
+KEYS = (*SIZES, "shared", "dated", "source")
 PLAIN = re.compile(r"[^*?\[]*")
 
 
@@ -43,7 +43,8 @@ class Tables:
     files: tuple[Mapping[str, Entry], ...] = ()
 
     def window(self, link: Link) -> Window | None:
-        """What the tables say of *link*: in each file its exact name, else the longest glob that fits.
+        """What the tables say of *link*: in each file its exact name, else the longest glob that fits, else its
+        name without the date of a snapshot.
 
         A provider that the user named himself is also known by its card, when the address is not his own server.
         """
@@ -57,6 +58,9 @@ class Tables:
             globs = [key for key in entries if any(_fits(name, key) for name in names)]
             if globs:
                 return entries[max(globs, key=len)].window
+            for name in map(undated, names):
+                if name in entries:
+                    return entries[name].window
         return None
 
 
@@ -110,7 +114,7 @@ def _entry(document: Document, key: str, value: Any, changed: float) -> Entry:
         trained=data.get("trained"),
         shared=data.get("shared", True),
         source="windows.yaml",
-        detail=where,
+        detail=f"{where} ({data['source']})" if "source" in data else where,
         confidence="catalogued",
         seen_at=datetime.fromisoformat(dated).replace(tzinfo=UTC).timestamp() if dated else changed,
     )
@@ -135,6 +139,8 @@ def _wrong(document: Document, key: str, value: Any) -> Iterator[Problem]:
             yield Problem(document.where((key, name)), "`shared` must be `true` or `false`")
         elif name == "dated" and not _is_date(item):
             yield Problem(document.where((key, name)), "`dated` must be a day like `2026-11-29`")
+        elif name == "source" and not (isinstance(item, str) and item.strip()):
+            yield Problem(document.where((key, name)), "`source` must be a text: who said it")
     if not {"window", "prompt"} & data.keys():
         yield Problem(at, f"`{key}` has neither `window` nor `prompt`")
 

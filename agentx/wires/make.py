@@ -41,6 +41,11 @@ def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) 
             return LiteLLMWire(provider, key)
 
 
+IDLE_SECONDS = 4.0
+"""An idle connection is not used after this: llama-server, and vLLM's and others' uvicorn, close theirs after 5 s,
+and a request that meets the closing is lost (seen with a real llama-server)."""
+
+
 def client() -> httpx.AsyncClient:
     """The one HTTP client of a process; the caller closes it.
 
@@ -48,7 +53,7 @@ def client() -> httpx.AsyncClient:
     system, so that a provider that thinks for minutes is not taken for dead by what lies between; retries
     are the chain's.
     """
-    limits = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
+    limits = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=IDLE_SECONDS)
     transport = httpx.AsyncHTTPTransport(
         http1=True, http2=False, limits=limits, retries=0, socket_options=keepalive_options()
     )

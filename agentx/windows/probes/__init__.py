@@ -11,8 +11,12 @@ from dataclasses import replace
 from agentx.config.links import Link
 from agentx.windows.probes import (
     anthropic,
+    cerebras,
+    codex,
     docker,
+    fireworks,
     gemini,
+    huggingface,
     koboldcpp,
     lemonade,
     litellm,
@@ -23,6 +27,7 @@ from agentx.windows.probes import (
     openrouter,
     sglang,
     tgi,
+    vercel,
     vllm,
 )
 from agentx.windows.probes.reading import Answers, Ask, Probe, Reading, by_id, lists, rows
@@ -32,8 +37,8 @@ __all__ = ["PROBES", "SELF_HOSTED", "Answers", "Ask", "Probe", "Reading", "probe
 PROBES: Mapping[str, Probe] = {
     module.PROBE.name: module.PROBE
     for module in (
-        ollama, lmstudio, llamacpp, sglang, vllm, tgi, litellm, openrouter, anthropic, gemini, openai_list,
-        koboldcpp, lemonade, docker,
+        ollama, lmstudio, llamacpp, sglang, vllm, tgi, litellm, koboldcpp, lemonade, docker, openrouter,
+        anthropic, gemini, codex, cerebras, fireworks, huggingface, vercel, openai_list,
     )
 }  # fmt: skip
 

@@ -1,4 +1,8 @@
-"""Gemini: `inputTokenLimit` and `outputTokenLimit` are separate budgets: a reply takes nothing from the prompt."""
+"""Gemini: `inputTokenLimit` and `outputTokenLimit` are separate budgets: a reply takes nothing from the prompt.
+
+Names stand there as `models/NAME`; a plain name means its `-001`, and a `-001` or `-latest` that is not listed is
+read under the plain name.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,9 @@ def asks(link: Link) -> tuple[Ask, ...]:
 def read(link: Link, answers: Answers) -> Reading | None:
     entries = rows(answers.table(asks(link)[0]), "models")
     model = link.model.removeprefix("models/")
-    entry = by_id(entries, f"models/{model}", "name") or by_id(entries, f"models/{model}-001", "name")
+    plain = model.removesuffix("-latest").removesuffix("-001")
+    names = (model, f"{model}-001", plain)
+    entry = next((found for name in names if (found := by_id(entries, f"models/{name}", "name"))), None)
     if entry is None:
         return None
     numbers = Numbers()

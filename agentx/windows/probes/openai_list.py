@@ -7,7 +7,19 @@ of the output in some lists and the window in others.
 from __future__ import annotations
 
 from agentx.config.links import Link
-from agentx.windows.probes.reading import Answers, Ask, Numbers, Probe, Reading, by_id, dig, lists, rows
+from agentx.windows.probes.reading import (
+    Answers,
+    Ask,
+    Numbers,
+    Probe,
+    Reading,
+    Table,
+    by_id,
+    dig,
+    lists,
+    rows,
+)
+from agentx.windows.record import undated
 
 WINDOW = (
     "meta.n_ctx",
@@ -38,10 +50,15 @@ def asks(link: Link) -> tuple[Ask, ...]:
 
 
 def read(link: Link, answers: Answers) -> Reading | None:
-    entry = by_id(rows(answers.any(asks(link)[0]), "data", "models"), link.model, "id", "name")
+    return read_list(link, answers, asks(link)[0])
+
+
+def read_list(link: Link, answers: Answers, ask: Ask, output: tuple[str, ...] = OUTPUT) -> Reading | None:
+    """What the list that *ask* asks for says of the link's model; *output* are the names of the reply's limit."""
+    entry = _entry(link, rows(answers.any(ask), "data", "models"))
     if entry is None:
         return None
-    numbers, where = Numbers(), asks(link)[0].shown
+    numbers, where = Numbers(), ask.shown
 
     def first(names: tuple[str, ...]) -> tuple[int | None, str]:
         for name in names:
@@ -55,17 +72,29 @@ def read(link: Link, answers: Answers) -> Reading | None:
     if served is None and "state" not in entry:
         served, name = first(WINDOW)
     prompt, prompt_name = first(PROMPT)
-    output, _ = first(OUTPUT)
+    reply, _ = first(output)
     return Reading(
         # A gateway's limit of the prompt comes from its configuration or a catalogue, not from a server.
         kind="served" if link.provider.self_hosted and served else "listed",
-        detail=f"{where} {name or prompt_name or 'has no window'}",
+        detail=f"{where} {', '.join(filter(None, (name, prompt_name))) or 'has no window'}",
         served=served,
         trained=numbers.take(f"{where} meta.n_ctx_train", dig(entry, "meta.n_ctx_train")),
         prompt=prompt,
-        output=output,
+        output=reply,
+        # Copilot's limits are maxima each by itself (copilot-cli#4638): where the window has room for both, a
+        # reply takes nothing from the prompt.
+        shared=not (served and prompt and reply and prompt + reply <= served),
         refused=tuple(numbers.refused),
     )
+
+
+def _entry(link: Link, entries: list[Table]) -> Table | None:
+    """The model's entry; at a hosted provider a dated snapshot that is not listed is read under its plain name."""
+    found = by_id(entries, link.model, "id", "name")
+    plain = undated(link.model)
+    if found is None and plain != link.model and not link.provider.self_hosted:
+        found = by_id(entries, plain, "id", "name")
+    return found
 
 
 PROBE = Probe("openai_list", asks, read)
