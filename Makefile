@@ -28,6 +28,7 @@ test-real: $(STAMP)   ## tests on real llama.cpp and Ollama servers; gets them f
 
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/windows.py
 
 clean:
 	rm -rf $(VENV)

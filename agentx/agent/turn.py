@@ -18,7 +18,7 @@ from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, 
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
 
 TERSE_BELOW = 8_192
@@ -54,7 +54,7 @@ class Turns:
         journal: Journal,
         chain: Chain,
         context: Context,
-        registry: Registry,
+        registry: WindowRegistry,
         toolbox: Toolbox,
         wires: Callable[[Link], Wire],
         price: Price,

@@ -57,7 +57,7 @@ async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list
     health = Health(file if file.exists() else None, environ=session.environ)
     rows: list[dict[str, Any]] = []
     async with client() as http:
-        registry = open_registry(session.paths(), session.environ, http)
+        registry = open_registry(client=http, paths=session.paths(), environ=session.environ)
         if check:
             await registry.refresh(links)
         checks = await asyncio.gather(*(_check(session, link, http) for link in links)) if check else []

@@ -9,51 +9,87 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentx.cli.output import answer, answer_json, table, tell
+from agentx.cli.output import answer, answer_json, tell
 from agentx.cli.session import Session
+from agentx.cli.windows_shown import explained, overview, warned
 from agentx.context.budget import FLOOR, SMALLEST_REPLY, budget_for
-from agentx.errors import WindowTooSmall
+from agentx.errors import UsageError, WindowTooSmall
 
 if TYPE_CHECKING:
     from agentx.config.links import Link
     from agentx.config.load import Config
-    from agentx.windows.registry import Registry
+    from agentx.windows.registry import WindowRegistry
 
-HEADERS = ["LINK", "WINDOW", "SOURCE", "CONFIDENCE", "AGE", "THRESHOLD", "RESERVE", "OUTPUT", "READ FROM"]
+PROBE_BUDGET = 40_000
+ASK_SECONDS = 1.5
+"""For all servers together: with the start of the program, dead ones cost less than 2.5 s."""
 
 
 @click.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--chain", "chain", metavar="NAME", help="The links of this chain, or models with commas between.")
 @click.option("--refresh", is_flag=True, help="Ask hosted providers again, however fresh their last answer is.")
+@click.option("-v", "--verbose", is_flag=True, help="Explain every link in full, as for one MODEL.")
+@click.option("--probe", is_flag=True, help="Measure each MODEL with a few growing requests; this uses tokens.")
+@click.option(
+    "--probe-budget",
+    "budget",
+    metavar="TOKENS",
+    type=click.IntRange(min=1_500),
+    default=PROBE_BUDGET,
+    show_default=True,
+    help="The most tokens that --probe sends to one MODEL, all requests together.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_obj
-def windows(session: Session, *, models: tuple[str, ...], chain: str | None, refresh: bool, as_json: bool) -> None:
+def windows(
+    session: Session,
+    *,
+    models: tuple[str, ...],
+    chain: str | None,
+    refresh: bool,
+    verbose: bool,
+    probe: bool,
+    budget: int,
+    as_json: bool,
+) -> int:
     """Show each model's window: its value, where it was read, how old that is, and when compaction starts.
 
-    MODEL is provider/model or the name of a link; without one, the links of the chain are shown. Servers are
-    asked for at most two seconds; no model is loaded and nothing is spent.
+    MODEL is provider/model or the name of a link; without one, the links of the chain are shown. One MODEL is
+    explained in full: every place where its window may come from, and why it won or lost. Servers are asked for
+    at most two seconds; no model is loaded and nothing is spent, but with --probe.
     """
-    links, rows = asyncio.run(_chosen(session, models, chain, refresh))
+    if probe and not models:
+        raise UsageError("say which model to measure", hint="`agentx windows MODEL --probe`; it uses tokens")
+    rows = asyncio.run(_rows(session, models, chain, refresh, budget if probe else None))
     if as_json:
         answer_json({"links": rows})
-        return
-    answer(table(HEADERS, [_shown(row) for row in rows]))
-    for link, row in zip(links, rows, strict=True):
-        for text in row["warnings"]:
-            tell(f"warning: {link.name}: {text}")
+    else:
+        full = verbose or len(models) == 1
+        answer("\n\n".join(map(explained, rows)) if full else overview(rows))
+        for row in rows:
+            for line in warned(row):
+                tell(line)
+    return 1 if any("measured" in row and row["measured"]["failed"] for row in rows) else 0
 
 
-async def _chosen(
-    session: Session, models: Sequence[str], chain: str | None, refresh: bool
-) -> tuple[Sequence[Link], list[dict[str, Any]]]:
+async def _rows(
+    session: Session, models: Sequence[str], chain: str | None, refresh: bool, budget: int | None
+) -> list[dict[str, Any]]:
     config = session.config()
     links = await _links(session, config, models, chain)
-    return links, await rows_of(session, links, refresh=refresh)
+    return await rows_of(session, links, refresh=refresh, probe_budget=budget, config=config)
 
 
-async def rows_of(session: Session, links: Iterable[Link], *, refresh: bool) -> list[dict[str, Any]]:
-    """One object for each of *links*, as `windows --json` has them. Asks servers, sends no prompt.
+async def rows_of(
+    session: Session,
+    links: Iterable[Link],
+    *,
+    refresh: bool,
+    probe_budget: int | None = None,
+    config: Config | None = None,
+) -> list[dict[str, Any]]:
+    """One object for each of *links*, as `windows --json` has them. Sends prompts only with *probe_budget*.
 
     Raises ConfigError.
     """
@@ -61,12 +97,23 @@ async def rows_of(session: Session, links: Iterable[Link], *, refresh: bool) -> 
     from agentx.wires.make import client
 
     links = tuple(links)
-    numbers = session.config().settings.compaction
+    numbers = (config or session.config()).settings.compaction
     async with client() as http:
-        registry = open_registry(session.paths(), session.environ, http)
-        await registry.refresh(links, force=refresh)
+        registry = open_registry(client=http, paths=session.paths(), environ=session.environ)
+        await registry.refresh(links, ASK_SECONDS, force=refresh)
+        measured: dict[str, dict[str, Any]] = {}
+        if probe_budget is not None:
+            from agentx.cli.windows_probe import measured_by
+
+            measured = {
+                link.identity: await measured_by(session, registry, http, link, probe_budget) for link in links
+            }
         now = time.time()
-        return [_row(registry, link, now, numbers.fraction, numbers.cap) for link in links]
+        rows = [_row(registry, link, now, numbers.fraction, numbers.cap) for link in links]
+        for link, row in zip(links, rows, strict=True):
+            if link.identity in measured:
+                row["measured"] = measured[link.identity]
+        return rows
 
 
 async def _links(session: Session, config: Config, models: Sequence[str], chain: str | None) -> Sequence[Link]:
@@ -90,17 +137,30 @@ def _has_chain(config: Config) -> bool:
     return len(config.settings.chains) == 1 or config.settings.default_chain is not None
 
 
-def _row(registry: Registry, link: Link, now: float, fraction: float, cap: int) -> dict[str, Any]:
-    window = registry.window(link)
-    warnings = list(registry.warnings(link))
+def _row(registry: WindowRegistry, link: Link, now: float, fraction: float, cap: int) -> dict[str, Any]:
+    from agentx.windows.cures import Advice, raised
+
+    found = registry.explain(link)
+    window, advice = found.window, list(found.advice)
     threshold = reserve = None
     try:
         budget = budget_for(window.size, link.max_tokens, output_cap=window.output, fraction=fraction, cap=cap)
         threshold, reserve = budget.threshold, budget.reserve
     except WindowTooSmall:
-        warnings.append(f"too small to work with: {FLOOR + SMALLEST_REPLY:,} tokens are needed")
-        if link.window_hint:
-            warnings.append(f"to raise it: {link.window_hint}")
+        how = raised(link, registry.recognised(link)) or "take another model"
+        advice.append(Advice(f"too small to work with: {FLOOR + SMALLEST_REPLY:,} tokens are needed", how))
+    candidates = [
+        {
+            "source": one.source,
+            "window": one.window.size if one.window else None,
+            "won": one.won,
+            "reason": one.reason,
+            "detail": one.window.detail if one.window else None,
+            "age_seconds": max(0, round(now - one.window.seen_at)) if one.window else None,
+        }
+        for one in found.candidates
+    ]
+    troubles = registry.troubles(link)
     return {
         "link": link.name,
         "provider": link.provider.name,
@@ -114,32 +174,14 @@ def _row(registry: Registry, link: Link, now: float, fraction: float, cap: int) 
         "confidence": window.confidence,
         "threshold": threshold,
         "reserve": reserve,
-        "warnings": warnings,
+        "warnings": [*map(str, advice), *troubles],
         "prompt": window.prompt,
         "shared": window.shared,
-        "rejected": list(registry.rejected(link)),
+        "endpoint": link.endpoint,
+        "advice": [
+            *({"text": one.text, "cure": one.cure} for one in advice),
+            *({"text": text, "cure": None} for text in troubles),
+        ],
+        "candidates": candidates,
+        "refused": list(found.refused),
     }
-
-
-def _shown(row: dict[str, Any]) -> list[object]:
-    def number(value: int | None) -> str:
-        return "" if value is None else f"{value:,}"
-
-    return [
-        row["link"],
-        number(row["window"]),
-        row["source"],
-        row["confidence"],
-        _age(row["age_seconds"]),
-        number(row["threshold"]) or "too small",
-        number(row["reserve"]),
-        number(row["output"]),
-        row["detail"],
-    ]
-
-
-def _age(seconds: int) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -76,6 +76,8 @@ class Link:
     max_tokens: int | None = None
     temperature: float | None = None
     api_key_env: str | None = None
+    window_origin: str | None = field(default=None, compare=False)
+    """Where `window` was set, as `file:line:column`; None where a program set it."""
 
     @property
     def key_variable(self) -> str | None:

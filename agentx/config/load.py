@@ -120,7 +120,8 @@ class Config:
     def configured_link(self, chain: str, index: int) -> Link:
         """As `link`, but what is wrong is said with the place where it was set. Raises ConfigError."""
         try:
-            return self.link(self.settings.chains[chain][index])
+            link = self.link(self.settings.chains[chain][index])
+            return replace(link, window_origin=self.origins.get(("chains", chain, str(index), "window")))
         except UsageError as error:
             place = self.where("chains", chain, str(index), "model")
             raise ConfigError([Problem(place, error.message, error.hint)]) from error

@@ -35,7 +35,7 @@ from agentx.journal import Entry, Journal
 from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
-from agentx.windows.registry import Registry, open_registry
+from agentx.windows.registry import WindowRegistry, open_registry
 from agentx.wires.make import client, wire_for
 from agentx.wires.messages import Timers, Usage, Wire
 
@@ -78,7 +78,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     if journal.last("job.resumed") and (left := await toolbox.end_left_over()):
         journal.append(Warned(message=f"ended what the run before had left running: {', '.join(left)}"))
     cheap = cheap_link(around.config)
-    registry = open_registry(around.paths, around.environ, http, around.now)
+    registry = open_registry(client=http, paths=around.paths, environ=around.environ, now=around.now)
     await registry.refresh((*around.links, *([cheap] if cheap else [])))
     _tell_unpriced(journal, around, registry)
     meter = Meter(journal)
@@ -122,7 +122,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     )
 
 
-def _tell_unpriced(journal: Journal, around: Surroundings, registry: Registry) -> None:
+def _tell_unpriced(journal: Journal, around: Surroundings, registry: WindowRegistry) -> None:
     """A limit of cost cannot hold where no price is known: that is said before, not in the morning."""
     if limits_of(around.config).cost is None:
         return
@@ -258,7 +258,7 @@ def cheap_link(config: Config) -> Link | None:
     return config.link(compaction.summary_model) if compaction.summary_model and compaction.summaries else None
 
 
-def price_of(registry: Registry) -> Callable[[Link, Usage], float | None]:
+def price_of(registry: WindowRegistry) -> Callable[[Link, Usage], float | None]:
     """US dollars of one reply. One's own server costs nothing; an unknown price is None, never 0."""
 
     def price(link: Link, usage: Usage) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,7 @@ from agentx.windows.record import Window, believable, undated
 
 FILE = "model_prices_and_context_window_backup.json"
 DECODER = json.JSONDecoder()
-TABLE = re.compile(r"\s*:\s*(?=\{)")
+OPENING = re.compile(rb'\s*\{(\s*)(?=")')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,11 @@ def catalogue_file() -> Path | None:
 
 
 class Catalogue:
-    """The entries of one file. Read when first asked; only the wanted entries are parsed and kept."""
+    """The entries of one file. It is indexed when first asked; only the wanted entries are read and kept."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
+        self._index: Index | None = None
         self._entries: dict[tuple[tuple[str, ...], str | None, str], tuple[str, Mapping[str, Any]] | None] = {}
 
     def window(self, link: Link) -> Window | None:
@@ -98,38 +99,72 @@ class Catalogue:
         self, providers: tuple[str, ...], prefix: str | None, name: str
     ) -> tuple[str, Mapping[str, Any]] | None:
         """The entry of *name*: its key begins with the provider, with LiteLLM's prefix for it, or with neither."""
-        try:
-            text = self.file.read_text(encoding="utf-8") if self.file else ""
-        except (OSError, UnicodeDecodeError):
-            return None
+        if self._index is None:
+            self._index = read_index(self.file) if self.file else Index({})
         befores = (*providers, prefix) if prefix else providers
         for model in dict.fromkeys((name, undated(name))):
-            keys = dict.fromkeys((*(f"{before}/{model}" for before in befores), model))
-            hits = [(key, entry) for key in keys if (entry := _find(text, key, providers)) is not None]
+            hits = [
+                (key, entry)
+                for key in dict.fromkeys((*(f"{before}/{model}" for before in befores), model))
+                if (entry := self._index.entry(self.file, key)) and entry.get("litellm_provider") in providers
+            ]
             if hits:
                 return min(hits, key=lambda hit: believable(hit[1].get("max_input_tokens")) or 1 << 62)
         return None
 
 
-def _find(text: str, key: str, providers: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The entry *key* of one of *providers*, cut out of the file's text: parsing all of it costs 30 MB."""
-    quoted = json.dumps(key)
-    at = text.find(quoted)
-    while at >= 0:
-        table = _table(text, at + len(quoted))
-        if table.get("litellm_provider") in providers:
-            return table
-        at = text.find(quoted, at + 1)
-    return None
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where each entry stands in the file: from which byte to which. Parsing all of it would cost 30 MB.
+
+    `parsed` holds the entries of a file that is not written one key a line.
+    """
+
+    places: Mapping[str, tuple[int, int]]
+    parsed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def entry(self, file: Path | None, key: str) -> Mapping[str, Any] | None:
+        """The object at *key*; None where there is none, or the file is another one by now."""
+        found = self.parsed.get(key)
+        if (place := self.places.get(key)) and file:
+            try:
+                with file.open("rb") as stream:
+                    stream.seek(place[0])
+                    found, _ = DECODER.raw_decode(stream.read(place[1] - place[0]).decode("utf-8"))
+            except (OSError, ValueError, RecursionError):
+                return None
+        return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
 
 
-def _table(text: str, after: int) -> Mapping[str, Any]:
-    """The object that follows a key; empty where none does."""
-    begins = TABLE.match(text, after)
+def read_index(file: Path) -> Index:
+    """The index of *file*; an empty one when it cannot be read."""
     try:
-        return cast("Mapping[str, Any]", DECODER.raw_decode(text, begins.end())[0]) if begins else {}
-    except (ValueError, RecursionError):
-        return {}
+        data = file.read_bytes()
+        opening = OPENING.match(data)
+        if opening is None:
+            return Index({})
+        if not opening[1]:
+            whole = json.loads(data)
+            return Index({}, cast("Mapping[str, Any]", whole) if isinstance(whole, dict) else {})
+    except (OSError, ValueError, RecursionError):
+        return Index({})
+    # What stands before the first key stands before every key of the outermost object, and before no other.
+    keys = re.compile(re.escape(opening[1]) + rb'"((?:[^"\\\n]|\\.)*)"\s*:\s*(?=\{)')
+    found = list(keys.finditer(data))
+    ends = [*(match.start() for match in found[1:]), len(data)]
+    return Index(
+        {_text(match[1]): (match.end(), end) for match, end in zip(found, ends, strict=True)},
+    )
+
+
+def _text(quoted: bytes) -> str:
+    """A key without its escapes; one that is no text is kept as it stands, where nobody asks for it."""
+    if b"\\" not in quoted:
+        return quoted.decode("utf-8", "replace")
+    try:
+        return str(json.loads(b'"' + quoted + b'"'))
+    except ValueError:
+        return quoted.decode("utf-8", "replace")
 
 
 def _dollars(entry: Mapping[str, Any], name: str) -> float | None:

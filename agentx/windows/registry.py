@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ import httpx
 
 from agentx.config.links import Link
 from agentx.config.paths import Paths
+from agentx.config.paths import paths as folders
 from agentx.windows.asking import Asker, Trouble
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue, Price, catalogue_file
@@ -27,7 +29,7 @@ JUST_NOW_SECONDS = 5.0
 """So soon after a request of ours, what is loaded is what was loaded for it."""
 
 
-class Registry:
+class WindowRegistry:
     """Windows by exact endpoint and exact model. One for each process; the cache is shared by all.
 
     `window` never asks the network: `refresh` and `touch` do.
@@ -59,11 +61,19 @@ class Registry:
         """What *link* holds, by all that is known at this moment."""
         return self._decide(link).window
 
+    def explain(self, link: Link) -> Resolution:
+        """The window of *link* with every place where it may come from, and why it won or lost."""
+        return self._decide(link)
+
     def warnings(self, link: Link) -> tuple[str, ...]:
-        """What a user should know about the window of *link*."""
+        """What a user should know about the window of *link*, with what can be done about it."""
+        return (*self._decide(link).warnings, *self.troubles(link))
+
+    def troubles(self, link: Link) -> tuple[str, ...]:
+        """What went wrong with asking the server of *link* and with the file of windows."""
         trouble = self._trouble(link)
         said = [f"the server does not answer: {trouble.text}"] if trouble else []
-        return (*self._decide(link).warnings, *said, *self._cache.warnings)
+        return (*said, *self._cache.warnings)
 
     def untold(self, link: Link) -> tuple[str, ...]:
         """The warnings that this registry has not given out yet."""
@@ -71,13 +81,10 @@ class Registry:
         self._told.update((link.identity, text) for text in fresh)
         return tuple(fresh)
 
-    def rejected(self, link: Link) -> tuple[str, ...]:
-        """What is known of *link* and not believed, each with its reason."""
-        trouble = self._trouble(link)
-        said = [f"{trouble.text}, {self._now() - trouble.at:.0f} s ago"] if trouble else []
-        if not self._asker.has_key(link):
-            said.append(f"the provider was not asked: `{link.key_variable}` is not set")
-        return (*self._decide(link).rejected, *said)
+    def recognised(self, link: Link) -> str | None:
+        """The name of the probe that knew the server of *link*, now or the last time."""
+        heard = self._heard.get(link.identity) or self._cache.get(link.identity).heard
+        return heard and heard.probe
 
     def price(self, link: Link) -> Price | None:
         """What a token of *link* costs; None where it is not known, or the server is one's own."""
@@ -187,6 +194,7 @@ class Registry:
                 catalogue=self._catalogue.window(link),
                 num_ctx=self._num_ctx.get(link.identity) or choose_num_ctx(link, heard),
                 granted=self._granted.get(link.identity),
+                silence=self._silence(link),
             ),
         )
 
@@ -245,6 +253,13 @@ class Registry:
 
         self._cache.update(link.identity, newer)
 
+    def _silence(self, link: Link) -> str | None:
+        """Why the server of *link* said nothing."""
+        if not self._asker.has_key(link):
+            return f"the provider was not asked: `{link.key_variable}` is not set"
+        trouble = self._trouble(link)
+        return trouble and f"the server does not answer: {trouble.text}, {self._now() - trouble.at:.0f} s ago"
+
     def _trouble(self, link: Link) -> Trouble | None:
         """Why nothing was heard lately; None when something was, whatever else failed."""
         trouble = self._asker.trouble(link) if _has_address(link) else None
@@ -262,13 +277,18 @@ def _size(reading: Reading) -> int:
 
 
 def open_registry(
-    paths: Paths,
-    environ: Mapping[str, str],
+    *,
     client: httpx.AsyncClient,
+    paths: Paths | None = None,
+    environ: Mapping[str, str] = os.environ,
     now: Callable[[], float] = time.time,
-) -> Registry:
-    """The registry over the user's files. Raises ConfigError when a windows.yaml is wrong."""
-    return Registry(
+) -> WindowRegistry:
+    """The registry over the user's files, by default those of *environ*.
+
+    Raises ConfigError when a windows.yaml is wrong.
+    """
+    paths = paths or folders(environ)
+    return WindowRegistry(
         client=client,
         environ=environ,
         cache=Cache(paths.windows),

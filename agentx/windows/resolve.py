@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentx.config.links import Link
-from agentx.windows.known import Heard, Held, Learned
-from agentx.windows.record import Confidence, Source, Window, believable
+from agentx.windows.candidates import (
+    ASSUMED,
+    ASSUMED_WHERE_CUT,
+    HOSTED_AGE_SECONDS,
+    LARGEST_UNASKED_NUM_CTX,
+    LEARNED_AGE_SECONDS,
+    Facts,
+    Said,
+    everything,
+    held_window,
+)
+from agentx.windows.cures import Advice, advice
+from agentx.windows.known import Heard
+from agentx.windows.record import Source, Window
 
-HOSTED_AGE_SECONDS = 24 * 3600.0
-LEARNED_AGE_SECONDS = 24 * 3600.0
-ASSUMED = 32_768
-ASSUMED_WHERE_CUT = 4_096
-"""Where the server may truncate in silence, too high a belief loses the task, too low a one costs a summary."""
-LARGEST_UNASKED_NUM_CTX = 32_768
-"""What agentx asks of an Ollama where nothing else is known: the server's own middle default; the trained length
-(often 131,072 and more) would not fit the memory of most machines, the lowest default (4,096) no task."""
+__all__ = [
+    "ASSUMED",
+    "ASSUMED_WHERE_CUT",
+    "HOSTED_AGE_SECONDS",
+    "LARGEST_UNASKED_NUM_CTX",
+    "LEARNED_AGE_SECONDS",
+    "Candidate",
+    "Facts",
+    "Resolution",
+    "choose_num_ctx",
+    "decide",
+    "resolve",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """All that is known of one link. `heard` is what the server said to this process, `cached` what it once said.
+class Candidate:
+    """One place where a window may come from, and what became of it. `window` is None where it says nothing."""
 
-    `num_ctx` is what agentx itself asks of the server, in tokens; `granted` is what the server was seen to hold
-    right after such a request. `now` is in epoch seconds.
-    """
-
-    now: float
-    heard: Heard | None = None
-    cached: Heard | None = None
-    learned: Learned | None = None
-    held: Held | None = None
-    table: Window | None = None
-    catalogue: Window | None = None
-    num_ctx: int | None = None
-    granted: int | None = None
+    source: Source
+    window: Window | None
+    won: bool
+    reason: str
+    """Why it won or lost, or why it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """`warnings` are for the user; `rejected` has a line for each thing that was known and not believed."""
+    """The window, every candidate in the order of resolution, what a user should do, and what was not believed."""
 
     window: Window
-    warnings: tuple[str, ...] = ()
-    rejected: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    refused: tuple[str, ...] = ()
+    """A line for each number that was read and is no window, with the reason."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The advice, one line each."""
+        return tuple(map(str, self.advice))
 
 
 def resolve(link: Link, facts: Facts) -> Window:
@@ -54,40 +70,28 @@ def resolve(link: Link, facts: Facts) -> Window:
 
 def decide(link: Link, facts: Facts) -> Resolution:
     """The window, and why it is not another one."""
-    candidates = [*_candidates(link, facts), _assumed(link, facts.now)]
-    base = candidates[0]
-    warnings: list[str] = []
-    served = next((one for one in candidates if one.source == "served"), None)
-    if link.window and served and served.size < base.size and not link.force:
-        warnings.append(
-            f"`window: {base.size}` is more than the server holds now ({served.size:,}; {served.detail}):"
-            f" {served.size:,} is used"
-        )
-        base = served
-    window = _filled(base, candidates, facts)
-    if (held := _held(facts, base)) and held.tokens > window.size:
-        window = replace(
-            window.at_least(held.tokens),
-            source="learned",
-            detail=held.evidence,
-            confidence="proven",
-            seen_at=held.at,
-        )
-    limit = _proven(link, facts)
-    if limit and limit.limit < window.size:
-        if base.source == "config":
-            warnings.append(
-                f"`window: {base.size}` is more than the endpoint proved ({limit.limit:,}) and is not used"
-            )
-        window = replace(
-            window.at_most(limit.limit),
-            source="learned",
-            detail=limit.evidence,
-            confidence="proven",
-            seen_at=limit.at,
-        )
-    warnings += _hints(link, facts, window)
-    return Resolution(window, tuple(warnings), tuple(_rejected(facts, window, candidates)))
+    said = everything(link, facts)
+    free = [one for one in said if one.window and not one.barred and one.source != "learned"]
+    base = _base(link, free)
+    window = _filled(base, [one.window for one in free if one.window], facts)
+    proofs: list[Window] = []
+    held = held_window(facts)
+    if held and held.size > window.size and not _firm(base):
+        window = _proven(window.at_least(held.size), held)
+        proofs.append(held)
+    limit = next((one.window for one in said if one.source == "learned" and one.window and not one.barred), None)
+    lowered = limit is not None and (
+        limit.size < window.size or (limit.size == window.size and base.source == "assumed")
+    )
+    if limit and lowered:
+        window = _proven(window.at_most(limit.size), limit)
+        proofs.append(limit)
+    return Resolution(
+        window,
+        tuple(_judged(one, base, proofs[-1] if proofs else None) for one in said),
+        tuple(advice(link, facts, window, limit if lowered else None)),
+        tuple(_refused(facts, window)),
+    )
 
 
 def choose_num_ctx(link: Link, heard: Heard | None) -> int | None:
@@ -104,132 +108,67 @@ def choose_num_ctx(link: Link, heard: Heard | None) -> int | None:
     return min(wanted, trained or wanted)
 
 
-def _candidates(link: Link, facts: Facts) -> Iterator[Window]:
-    """What is known, the most important first; learned limits and assumptions aside."""
-    heard, now = facts.heard, facts.now
-    asks = link.provider.wire == "ollama"
-    if link.window:
-        yield _configured(link, facts, asks)
-    if asks:
-        yield from _asked_for(link, facts)
-    elif heard and heard.reading.kind == "served":
-        if heard.reading.found:
-            yield _of_reading(heard, "served", "served")
-        elif heard.reading.default:
-            yield _of_reading(heard, "served", "listed", served=heard.reading.default)
-    if (embedded := _embedded(link)) and not link.window:
-        detail = "what the embedded server is started with"
-        yield Window(served=embedded, source="requested", detail=detail, confidence="listed", seen_at=now)
-    if heard and heard.reading.kind == "listed" and heard.reading.found:
-        yield _of_reading(heard, "listed", "listed")
-    cached = facts.cached
-    if cached and cached.reading.found and (link.provider.self_hosted or now - cached.at < HOSTED_AGE_SECONDS):
-        yield _of_reading(cached, "cache", "listed")
-    for known in (facts.table, facts.catalogue):
-        if known and known.size:
-            yield known
+def _base(link: Link, free: Sequence[Said]) -> Window:
+    """The first that says a number; the served one where that is lower than the user's."""
+    windows = [one.window for one in free if one.window]
+    first = windows[0]
+    served = next((one for one in windows if one.source == "served"), None)
+    return served if link.window and served and served.size < first.size and not link.force else first
 
 
-def _asked_for(link: Link, facts: Facts) -> Iterator[Window]:
-    """Where agentx says how much to hold, another client's load does not bind: the next request replaces it."""
-    asked, granted, heard = facts.num_ctx, facts.granted, facts.heard
-    if not asked or not heard:
-        return
-    if granted and granted < asked:
-        yield _of_reading(heard, "served", "served", served=granted)
-    elif heard.reading.served == asked:
-        yield _of_reading(heard, "served", "served")
-    if not link.window:
-        detail = f"num_ctx that agentx asks for; {heard.reading.detail}"
-        yield Window(served=asked, source="requested", detail=detail, confidence="listed", seen_at=heard.at)
-
-
-def _configured(link: Link, facts: Facts, asks: bool) -> Window:
-    value = facts.num_ctx if asks and facts.num_ctx else link.window
-    if _embedded(link):
-        detail = "`window` of the link: what the embedded server is started with"
-        return Window(served=value, source="requested", detail=detail, confidence="listed", seen_at=facts.now)
-    return Window(
-        served=value, source="config", detail="`window` of the link", confidence="listed", seen_at=facts.now
-    )
-
-
-def _embedded(link: Link) -> int | None:
-    """The window that the embedded server is started with; None where there is no embedded server."""
-    if link.provider.card != "local":
-        return None
-    return link.window or believable(link.provider.options.get("window"))
-
-
-def _of_reading(heard: Heard, source: Source, confidence: Confidence, *, served: int | None = None) -> Window:
-    reading = heard.reading
-    return Window(
-        served=served or reading.served,
-        trained=reading.trained,
-        prompt=reading.prompt,
-        output=reading.output,
-        shared=reading.shared,
-        source=source,
-        detail=reading.detail,
-        confidence=confidence,
-        seen_at=heard.at,
-    )
-
-
-def _assumed(link: Link, now: float) -> Window:
-    size = ASSUMED_WHERE_CUT if link.provider.may_truncate else ASSUMED
-    return Window(served=size, source="assumed", detail="nobody says", confidence="assumed", seen_at=now)
-
-
-def _filled(base: Window, candidates: list[Window], facts: Facts) -> Window:
+def _filled(base: Window, windows: Sequence[Window], facts: Facts) -> Window:
     """*base* with the trained length and the output limit that others know of the same model."""
     readings = [heard.reading for heard in (facts.heard, facts.cached) if heard]
-    others = [one for one in (*readings, *candidates, facts.table) if one is not None]
+    others = [one for one in (*readings, *windows, facts.table) if one is not None]
     trained = base.trained or next((one.trained for one in others if one.trained), None)
     output = base.output or next((one.output for one in others if one.output), None)
     shared = base.shared
-    if base.source in ("config", "assumed") and len(candidates) > 2:
-        shared = candidates[1].shared
+    if base.source == "config":
+        shared = next((one.shared for one in windows if one.source not in ("config", "assumed")), shared)
     return replace(base, trained=trained, output=output, shared=shared)
 
 
-def _proven(link: Link, facts: Facts) -> Learned | None:
-    learned = facts.learned
-    if learned is None or facts.now - learned.at >= LEARNED_AGE_SECONDS or (link.force and link.window):
-        return None
-    return learned
+def _firm(base: Window) -> bool:
+    """What a reply that fitted cannot raise: what the server says of the loaded model, what the user chose, and
+    what agentx asks for and would get more of only by a cut."""
+    return base.confidence == "served" or base.source in ("config", "requested")
 
 
-def _held(facts: Facts, base: Window) -> Held | None:
-    """What the endpoint was seen to hold, where *base* is a belief: not what the server says of the loaded model,
-    not what the user chose, and not what agentx asks for and would get more of only by a cut."""
-    held = facts.held
-    if held is None or facts.now - held.at >= LEARNED_AGE_SECONDS:
-        return None
-    firm = base.confidence == "served" or base.source in ("config", "requested")
-    return None if firm else held
+def _proven(window: Window, proof: Window) -> Window:
+    return replace(window, source="learned", detail=proof.detail, confidence="proven", seen_at=proof.seen_at)
 
 
-def _hints(link: Link, facts: Facts, window: Window) -> Iterator[str]:
-    reading = facts.heard.reading if facts.heard else None
-    asks = link.provider.wire == "ollama"
-    if asks and link.window and window.trained and link.window > window.trained:
-        yield f"`window: {link.window}` is more than the model was trained for: {window.trained:,} is asked for"
-    served, trained = (reading.served or 0, reading.trained or 0) if reading else (0, 0)
-    if asks and not link.window and 0 < served < min(trained, ASSUMED):
-        yield (
-            f"the model is loaded with {served:,} of {trained:,} tokens;"
-            f" set `window: {min(trained, ASSUMED)}` on the link to ask for more"
-        )
-    if window.source == "assumed":
-        yield f"nobody says how much it holds; {window.size:,} tokens are assumed; set `window` on the link"
+def _judged(one: Said, base: Window, proof: Window | None) -> Candidate:
+    """What became of *one*; *proof* is what the endpoint proved, when that is the window."""
+    window, won = one.window, False
+    if one.source == "learned" and proof:
+        window, won, reason = proof, True, _proves(base, proof)
+    elif window is None or one.barred:
+        reason = one.barred
+    elif one.source == "learned":
+        reason = f"a proven limit only lowers, and {base.source} says {base.size:,}"
+        if base.size == window.size:
+            reason = f"proves what {base.source} says"
+    elif one.source != base.source:
+        less = one.source == "config" and base.source == "served"
+        reason = f"the server holds only {base.size:,}" if less else f"{base.source} goes first"
+    elif proof:
+        reason = f"the endpoint proved {proof.size:,}"
+    else:
+        won, reason = True, "nobody says" if one.source == "assumed" else "the first that says a number"
+    return Candidate(source=one.source, window=window, won=won, reason=reason)
 
 
-def _rejected(facts: Facts, window: Window, candidates: list[Window]) -> Iterator[str]:
+def _proves(base: Window, proof: Window) -> str:
+    if proof.size == base.size:
+        return f"proves what {base.source} says"
+    if proof.size > base.size:
+        return f"a reply that fitted raises a belief, and {base.source} says {base.size:,}"
+    return f"a proven limit always lowers, and {base.source} says {base.size:,}"
+
+
+def _refused(facts: Facts, window: Window) -> Iterator[str]:
     if facts.heard:
         yield from facts.heard.reading.refused
-    for other in candidates[:-1]:
-        if other.size > window.size and other.source != window.source:
-            yield f"{other.source} says {other.size:,} ({other.detail}): {window.source} goes first"
     if window.trained and window.trained > window.size:
         yield f"the trained length, {window.trained:,}, is a ceiling and no window"

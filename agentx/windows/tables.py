@@ -6,6 +6,7 @@ An entry is a number, or {window, prompt, output, trained, shared, dated, source
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from agentx.windows.record import LARGEST, SMALLEST, Window, believable, undated
 NAME = "windows.yaml"
 SIZES = ("window", "prompt", "output", "trained")
 KEYS = (*SIZES, "shared", "dated", "source")
+PLAIN = re.compile(r"[^*?\[]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,19 @@ class Tables:
             for name in names:
                 if name in entries:
                     return entries[name].window
-            globs = [key for key in entries if any(fnmatch.fnmatchcase(name, key) for name in names)]
+            globs = [key for key in entries if any(_fits(name, key) for name in names)]
             if globs:
                 return entries[max(globs, key=len)].window
             for name in map(undated, names):
                 if name in entries:
                     return entries[name].window
         return None
+
+
+def _fits(name: str, glob: str) -> bool:
+    """What stands before the first wildcard is compared first: to compile a hundred patterns takes 10 ms."""
+    plain = PLAIN.match(glob)
+    return name.startswith(plain[0] if plain else "") and fnmatch.fnmatchcase(name, glob)
 
 
 def load_tables(paths: Paths) -> Tables:

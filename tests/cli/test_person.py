@@ -201,14 +201,17 @@ def test_logs_with_json_are_the_events(home: Any) -> None:
 
 
 def test_a_link_that_is_passed_over_is_named_with_its_reason(home: Any) -> None:
-    with FaultServer(models=["m"], brain=Script(["x"] * 9), window=32_000) as server:
+    with (
+        FaultServer(models=["m"], brain=Script(["x"] * 9), window=32_000) as server,
+        FaultServer(models=["m"], schedule=always(rate_limited(600))) as busy,
+    ):
         settings = one_link(server)
-        settings["providers"]["dead"] = {"card": "openai-compatible", "base_url": "http://127.0.0.1:9/v1"}
-        settings["chains"]["c"].insert(0, {"model": "dead/m"})
+        settings["providers"]["busy"] = {"card": "openai-compatible", "base_url": busy.v1}
+        settings["chains"]["c"].insert(0, {"model": "busy/m"})
         home.configure(settings)
         assert home.run("run", "hello").code == 0
         second = home.run("run", "hello")
-    assert re.search(r"^link: box/m .* · dead/m: network", second.err, re.M), second.err
+    assert re.search(r"^link: box/m .* · busy/m: rate_limit", second.err, re.M), second.err
 
 
 def test_a_dry_run_names_the_check_and_a_missing_key(home: Any) -> None:

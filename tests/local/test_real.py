@@ -21,7 +21,7 @@ from agentx.config.load import load
 from agentx.config.paths import paths
 from agentx.context.truncation import suspicion
 from agentx.errors import RequestFailed
-from agentx.windows.registry import Registry, open_registry
+from agentx.windows.registry import WindowRegistry, open_registry
 from agentx.wires.local import LocalWire
 from agentx.wires.make import client, wire_for
 from agentx.wires.messages import Message, Request, Timers, Tool, Wire
@@ -58,10 +58,10 @@ class Real:
         config = load(paths(self.environ), home.workspace, self.environ, ())
         self.small, self.large, self.cut = config.chain("real")
 
-    def run(self, link: Link, act: Callable[[Wire, Registry], Awaitable[T]]) -> T:
+    def run(self, link: Link, act: Callable[[Wire, WindowRegistry], Awaitable[T]]) -> T:
         async def story() -> T:
             async with client() as http:
-                registry = open_registry(paths(self.environ), self.environ, http)
+                registry = open_registry(client=http, environ=self.environ)
                 return await act(wire_for(link, http, self.environ), registry)
 
         return asyncio.run(story())
@@ -92,7 +92,7 @@ def test_windows_are_found_as_they_are_served(real: Real) -> None:
 
 
 def test_an_overflow_is_refused_with_its_numbers_and_the_larger_window_takes_it(real: Real) -> None:
-    async def refused(wire: Wire, _: Registry) -> RequestFailed:
+    async def refused(wire: Wire, _: WindowRegistry) -> RequestFailed:
         with pytest.raises(RequestFailed) as caught:
             await wire.ask(asked(real.small, WORDS * 150 + "Say yes."), TIMERS)
         return caught.value
@@ -102,7 +102,7 @@ def test_an_overflow_is_refused_with_its_numbers_and_the_larger_window_takes_it(
     assert failure.actual is not None
     assert failure.actual > 2304
 
-    async def taken(wire: Wire, _: Registry) -> int:
+    async def taken(wire: Wire, _: WindowRegistry) -> int:
         reply = await wire.ask(asked(real.large, WORDS * 150 + "Say yes."), TIMERS)
         assert reply.usage is not None
         return reply.usage.input
@@ -111,7 +111,7 @@ def test_an_overflow_is_refused_with_its_numbers_and_the_larger_window_takes_it(
 
 
 def test_the_servers_own_count_is_what_it_reports_afterwards(real: Real) -> None:
-    async def act(wire: Wire, _: Registry) -> tuple[int | None, int]:
+    async def act(wire: Wire, _: WindowRegistry) -> tuple[int | None, int]:
         request = asked(real.small, WORDS * 5 + "What is the weather in Paris?", tools=(WEATHER,))
         counted = await wire.count(request)
         usage = (await wire.ask(request, TIMERS)).usage
@@ -126,7 +126,7 @@ def test_the_servers_own_count_is_what_it_reports_afterwards(real: Real) -> None
 def test_a_tool_is_called_and_its_result_answered(which: str, real: Real) -> None:
     link: Link = getattr(real, which)
 
-    async def act(wire: Wire, _: Registry) -> str:
+    async def act(wire: Wire, _: WindowRegistry) -> str:
         question = "What is the weather in Paris right now? Use the get_weather tool."
         request = asked(link, question, tools=(WEATHER,), num_ctx=2304)
         reply = await wire.ask(request, TIMERS)
@@ -152,7 +152,7 @@ def test_an_ollama_that_cuts_in_silence_is_seen_in_what_it_reports(real: Real) -
     texts = ("My key is BRAVO-2846.", "Understood.", *notes, "What is my key?")
     estimate = sum(map(len, texts)) // 4
 
-    async def act(wire: Wire, _: Registry) -> int:
+    async def act(wire: Wire, _: WindowRegistry) -> int:
         reply = await wire.ask(asked(real.cut, *texts, num_ctx=2304), TIMERS)
         assert "BRAVO-2846" not in reply.message.text
         assert reply.usage is not None

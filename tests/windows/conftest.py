@@ -17,7 +17,7 @@ import pytest
 from agentx.config.links import Link, Provider
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from agentx.windows.tables import Tables
 
 Routes = dict[str, Any]
@@ -49,7 +49,7 @@ class Server:
 
 
 def run(
-    work: Callable[[Registry], Awaitable[None]],
+    work: Callable[[WindowRegistry], Awaitable[None]],
     clock: Callable[[], float],
     *,
     file: Path | None = None,
@@ -59,7 +59,7 @@ def run(
 
     async def go() -> None:
         async with httpx.AsyncClient(trust_env=False, verify=False) as client:
-            registry = Registry(
+            registry = WindowRegistry(
                 client=client,
                 environ=environ or {},
                 cache=Cache(file),

@@ -84,8 +84,10 @@ def test_the_table_is_the_answer_and_warnings_are_the_story(
     serve: Any, payload: Payload, call: Callable[..., Result]
 ) -> None:
     result = call(chain(serve({}).url))
-    assert result.stdout.splitlines()[0].split()[:3] == ["LINK", "WINDOW", "SOURCE"]
-    assert "box/qwen3:14b" in result.stdout and "assumed" in result.stdout
+    header, numbers, source = result.stdout.splitlines()
+    assert header.split() == ["LINK", "WINDOW", "OUTPUT", "THRESHOLD", "RESERVE", "CONFIDENCE"]
+    assert numbers.split() == ["box/qwen3:14b", "4,096", "-", "2,048", "2,048", "assumed"]
+    assert source == "  assumed: nobody says"
     assert "warning: box/qwen3:14b: nobody says how much it holds" in result.stderr
 
 

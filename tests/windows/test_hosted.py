@@ -23,7 +23,7 @@ from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue
 from agentx.windows.probes import PROBES, Answers, probes_for, read_all
 from agentx.windows.record import LARGEST, SMALLEST, Window
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from agentx.windows.tables import Tables
 
 Payload = Callable[[str], Any]
@@ -48,7 +48,7 @@ def window(link: Link) -> Window:
 
     async def go() -> Window:
         async with httpx.AsyncClient(trust_env=False, verify=False) as client:
-            registry = Registry(
+            registry = WindowRegistry(
                 client=client,
                 environ={link.key_variable or "": KEY},
                 cache=Cache(None),

@@ -13,7 +13,7 @@ import pytest
 
 from agentx.config.links import Link
 from agentx.windows.record import Window
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from tests.windows.conftest import run
 
 Make = Callable[..., Link]
@@ -36,7 +36,7 @@ def test_a_success_above_an_assumed_window_raises_it_for_all_jobs_and_for_a_day(
 ) -> None:
     one, file = link(NOBODY), tmp_path / "windows.json"
 
-    async def learns(registry: Registry) -> None:
+    async def learns(registry: WindowRegistry) -> None:
         assert short(registry.window(one)) == (32_768, "assumed", "assumed")
         assert registry.succeeded(one, 30_000) is None
         raised = registry.succeeded(one, 40_000, 39_000)
@@ -46,7 +46,7 @@ def test_a_success_above_an_assumed_window_raises_it_for_all_jobs_and_for_a_day(
         assert registry.succeeded(one, 35_000) is None and registry.window(one).size == 40_000
         assert not any("assumed" in text for text in registry.warnings(one))
 
-    async def knows(registry: Registry) -> None:
+    async def knows(registry: WindowRegistry) -> None:
         assert registry.window(one).size == 40_000
         clock.at += DAY
         assert registry.window(one).source == "assumed"
@@ -63,14 +63,14 @@ def test_a_listed_and_a_cached_window_rise_and_their_other_numbers_stay(
     one = link(f"{server.url}/v1", "m", self_hosted=False, probes=("openai_list",))
     file = tmp_path / "windows.json"
 
-    async def listed(registry: Registry) -> None:
+    async def listed(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert short(registry.window(one)) == (32_768, "listed", "listed")
         registry.succeeded(one, 40_000)
         window = registry.window(one)
         assert (*short(window), window.output) == (40_000, "learned", "proven", 8192)
 
-    async def cached(registry: Registry) -> None:
+    async def cached(registry: WindowRegistry) -> None:
         assert registry.window(one).size == 40_000
         registry.succeeded(one, 50_000)
         assert registry.window(one).size == 50_000
@@ -86,7 +86,7 @@ def test_a_limit_of_the_prompt_rises_only_by_a_prompt(
     server = serve({"GET /v1/models": {"data": [{"id": "m", "max_input_tokens": 32_768}]}})
     one = link(f"{server.url}/v1", "m", self_hosted=False, probes=("openai_list",))
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert registry.succeeded(one, 40_000, 32_000) is None
         assert registry.window(one).size == 32_768
@@ -101,7 +101,7 @@ def test_where_the_server_may_drop_the_beginning_while_it_writes_only_the_prompt
 ) -> None:
     one = link(NOBODY, may_truncate=True)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         assert registry.succeeded(one, 6000, 3900) is None
         assert registry.window(one).size == 4096
         registry.succeeded(one, 6000, 5500)
@@ -115,7 +115,7 @@ def test_what_the_server_says_of_the_loaded_model_stays_the_truth(serve: Any, li
     server = serve(llamacpp(8192))
     one = link(server.url, "m")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert registry.succeeded(one, 12_000, 8000) is None
         assert short(registry.window(one)) == (8192, "served", "served")
@@ -128,7 +128,7 @@ def test_a_served_window_ends_what_was_only_seen(serve: Any, link: Make, clock: 
     server = serve({})
     one = link(server.url, "m")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         registry.succeeded(one, 60_000)
         assert registry.window(one).size == 60_000
         server.routes |= llamacpp(8192)
@@ -146,7 +146,7 @@ def test_a_served_window_ends_what_was_only_seen(serve: Any, link: Make, clock: 
 def test_what_the_user_or_agentx_asks_for_does_not_rise(asks: bool, link: Make, clock: Any) -> None:
     one = link(NOBODY, wire="ollama" if asks else "openai", window=8192)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         registry.succeeded(one, 40_000, 40_000)
         assert registry.window(one).size == 8192
 
@@ -156,7 +156,7 @@ def test_what_the_user_or_agentx_asks_for_does_not_rise(asks: bool, link: Make, 
 def test_a_refusal_after_a_success_wins_and_a_success_after_a_refusal_too(link: Make, clock: Any) -> None:
     one = link(NOBODY)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         registry.succeeded(one, 50_000)
         lowered = registry.learn(one, 45_000, "refused: limit 45,000")
         assert lowered is not None and short(lowered) == (45_000, "learned", "proven")
@@ -174,7 +174,7 @@ def test_a_refusal_after_a_success_wins_and_a_success_after_a_refusal_too(link: 
 def test_a_count_that_no_window_can_have_proves_nothing(tokens: int, link: Make, clock: Any) -> None:
     one = link(NOBODY)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         assert registry.succeeded(one, tokens) is None
         assert registry.window(one).source == "assumed"
 
@@ -188,7 +188,7 @@ def test_a_reload_with_another_size_is_noticed_and_ends_what_was_learned(
     one = link(server.url, "m")
     seen: list[tuple[int, str]] = []
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         registry.learn(one, 12_000, "refused: limit 12,000")
         for served in (16_384, 4096, 65_536):
@@ -205,7 +205,7 @@ def test_two_links_to_one_server_learn_apart(link: Make, clock: Any) -> None:
     links = [link(NOBODY, model) for model in ("base", "lora", "base:2")]
     elsewhere = link("http://127.0.0.1:9/other", "base")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         registry.learn(links[0], 8192, "refused")
         registry.succeeded(links[1], 50_000)
         assert [registry.window(one).size for one in (*links, elsewhere)] == [8192, 50_000, 32_768, 32_768]
@@ -216,7 +216,7 @@ def test_two_links_to_one_server_learn_apart(link: Make, clock: Any) -> None:
 def test_the_file_says_in_plain_words_what_was_proved(link: Make, clock: Any, tmp_path: Path) -> None:
     file = tmp_path / "windows.json"
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         registry.succeeded(link(NOBODY, "a"), 40_000)
         registry.learn(link(NOBODY, "b"), 8192, "refused: 9,000 > 8,192")
 
@@ -240,11 +240,11 @@ import httpx
 from agentx.config.links import Link, Provider
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from agentx.windows.tables import Tables
 file, number = Path(sys.argv[1]), int(sys.argv[2])
 provider = Provider(name="p", card="p", wire="openai", base_url="http://127.0.0.1:9", self_hosted=True)
-registry = Registry(client=httpx.AsyncClient(), environ={}, cache=Cache(file), tables=Tables(),
+registry = WindowRegistry(client=httpx.AsyncClient(), environ={}, cache=Cache(file), tables=Tables(),
                     catalogue=Catalogue(None), now=lambda: 1e9)
 for step in range(8):
     shared = Link(provider=provider, model="shared", name="p/shared")

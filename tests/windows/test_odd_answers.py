@@ -20,7 +20,7 @@ from agentx.config.links import Link, Provider
 from agentx.windows.asking import LARGEST_ANSWER
 from agentx.windows.probes import PROBES, SELF_HOSTED, Answers, Ask, questions, read_all
 from agentx.windows.record import LARGEST, SMALLEST
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from tests.windows.conftest import run
 
 Make = Callable[..., Link]
@@ -221,13 +221,13 @@ def test_a_strange_answer_is_worth_a_window_or_nothing(
 ) -> None:
     one, file = link(answering(content) + "/v1", "m"), tmp_path / "windows.json"
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         began = time.monotonic()
         await registry.refresh([one])
         assert time.monotonic() - began < 4
         window = registry.window(one)
         assert (window.size, window.source) == ((size, "served") if size else (32_768, "assumed"))
-        json.dumps([registry.warnings(one), registry.rejected(one)]).encode()
+        f"{registry.warnings(one)} {registry.explain(one)}".encode()
 
     run(work, clock, file=file)
     if size:
@@ -241,7 +241,7 @@ def test_an_answer_that_drips_costs_the_time_that_was_given_and_no_more(
     slow = link(answering(content, pieces=200, pause=0.1), "m")
     quick = link(answering(http(LIST)), "m")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         began = time.monotonic()
         await registry.refresh([slow, quick], timeout=0.5)
         assert time.monotonic() - began < 2
@@ -256,7 +256,7 @@ def test_an_answer_that_comes_late_changes_the_next_turn(serve: Any, link: Make,
     one = link(server.url, "m")
     slow = threading.Event()
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         server.before = lambda: slow.wait(0.6)
         await registry.refresh([one], timeout=0.2)
         assert registry.window(one).source == "assumed"
@@ -285,7 +285,7 @@ def test_a_key_does_not_follow_a_redirect(
         headers={"x-mine": "secret"},
     )
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert registry.window(one).source == "assumed"
 
@@ -298,7 +298,7 @@ def test_many_dead_servers_cost_no_more_than_one(link: Make, clock: Any) -> None
         port = silent.getsockname()[1]
         hanging = [link(f"http://127.0.0.{n}:{port}", f"m{n}") for n in range(1, 11)]
 
-        async def work(registry: Registry) -> None:
+        async def work(registry: WindowRegistry) -> None:
             began = time.monotonic()
             await registry.refresh(hanging, timeout=0.5)
             assert time.monotonic() - began < 1.5
@@ -320,7 +320,7 @@ def test_what_a_hosted_provider_does_not_say_is_not_asked_again_for_a_day_but_a_
     ]
     dead = link("http://127.0.0.1:9/v1", "m", self_hosted=False, probes=("openai_list",))
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([*links, dead])
         assert {registry.window(one).source for one in (*links, dead)} == {"assumed"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentx.config.links import Link, Provider
 from agentx.windows.record import Window
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from tests.windows.conftest import run
 
 Make = Callable[..., Link]
@@ -35,7 +35,7 @@ def test_a_window_is_assumed_until_the_server_says_it(
 ) -> None:
     one = link(serve(ollama(payload)).url, wire="ollama", may_truncate=True)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         assert registry.window(one).source == "assumed"
         await registry.refresh([one])
         window = registry.window(one)
@@ -51,7 +51,7 @@ def test_an_ollama_behind_an_openai_compatible_link_is_recognised(
 ) -> None:
     one = link(serve(ollama(payload)).url + "/v1", probes=("openai_list",), may_truncate=True)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert (registry.window(one).size, registry.window(one).source) == (4096, "served")
 
@@ -79,13 +79,14 @@ def test_a_dead_server_costs_two_seconds_at_most_and_is_not_asked_again_for_a_mi
         hanging = link(f"http://127.0.0.1:{silent.getsockname()[1]}")
         refusing = link("http://127.0.0.1:9")
 
-        async def work(registry: Registry) -> None:
+        async def work(registry: WindowRegistry) -> None:
             await registry.refresh([hanging, refusing], timeout=0.5)
             asked = taken(silent)
             await registry.refresh([hanging, refusing], timeout=0.5)
             assert (asked > 0, taken(silent)) == (True, 0)
             assert registry.window(refusing).source == "assumed"
-            assert "http://127.0.0.1:9: " in registry.rejected(refusing)[0]
+            said = {one.source: one.reason for one in registry.explain(refusing).candidates}
+            assert "http://127.0.0.1:9: " in said["served"]
             assert any("does not answer" in text for text in registry.warnings(hanging))
 
         run(work, clock)
@@ -97,7 +98,7 @@ def test_a_server_that_starts_later_is_found_after_the_first_success(
     server = serve({})
     one = link(server.url, "m")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         server.routes |= {"GET /v1/models": payload("llamacpp_v1_models")}
         await registry.refresh([one])
@@ -115,7 +116,7 @@ def test_a_local_server_is_asked_again_cheaply_and_not_too_often(
     server = serve(ollama(payload))
     one = link(server.url)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         server.log.clear()
         server.routes |= ollama(payload, 8192)
@@ -137,7 +138,7 @@ def test_a_hosted_list_is_kept_for_a_day(
     file = tmp_path / "windows.json"
     seen: list[tuple[str, int, int]] = []
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         seen.append((registry.window(one).source, registry.window(one).size, len(server.log)))
 
@@ -155,7 +156,7 @@ def test_a_forced_refresh_asks_a_hosted_provider_again(
     server = serve({"GET /v1/models": payload("groq_models")})
     one = link(f"{server.url}/v1", "qwen/qwen3-32b", self_hosted=False, probes=("openai_list",))
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         for _ in range(2):
             await registry.refresh([one])
         await registry.refresh([one], force=True)
@@ -171,7 +172,7 @@ def test_the_key_goes_along_as_the_provider_wants_it_and_is_not_asked_for_withou
     keyed = {"self_hosted": False, "probes": ("anthropic",), "auth": "x-api-key", "api_key_env": "THE_KEY"}
     one = link(server.url, "claude-sonnet-4-6", **keyed)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
 
     run(work, clock)
@@ -187,7 +188,7 @@ def test_models_at_one_server_share_the_questions(serve: Any, link: Make, payloa
     server = serve({"GET /v1/models": payload("vllm_v1_models")})
     links = [link(server.url, model) for model in ("Qwen/Qwen3-32B", "my-lora")]
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh(links)
         assert [registry.window(one).size for one in links] == [40_960, 40_960]
 
@@ -199,7 +200,7 @@ def test_a_redirect_is_not_followed_since_it_would_take_the_key_along(serve: Any
     server = serve({"GET /v1/models": 302})
     one = link(f"{server.url}/v1", "m", self_hosted=False, probes=("openai_list",))
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert registry.window(one).source == "assumed"
 
@@ -211,7 +212,7 @@ def test_an_answer_that_is_no_json_is_no_error(serve: Any, link: Make, clock: An
         {"GET /v1/models": "<html>", "GET /api/ps": "[" * 100_000, "GET /props": "3", "GET /info": "null"}
     )
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         one = link(server.url)
         await registry.refresh([one])
         assert registry.window(one).source == "assumed"
@@ -222,14 +223,14 @@ def test_an_answer_that_is_no_json_is_no_error(serve: Any, link: Make, clock: An
 def test_a_proven_limit_holds_for_other_jobs_for_a_day(link: Make, clock: Any, tmp_path: Path) -> None:
     one, file = link("http://127.0.0.1:9"), tmp_path / "windows.json"
 
-    async def learns(registry: Registry) -> None:
+    async def learns(registry: WindowRegistry) -> None:
         window = registry.learn(one, 8192, "refused: limit 8,192")
         assert window is not None
         assert (window.size, window.source, window.confidence) == (8192, "learned", "proven")
         assert registry.learn(one, 9000, "later") is None, "only ever lowers"
         assert registry.learn(one, 0, "broken") is None
 
-    async def knows(registry: Registry) -> None:
+    async def knows(registry: WindowRegistry) -> None:
         assert registry.window(one).size == 8192
         clock.at += DAY
         assert registry.window(one).source == "assumed"
@@ -241,7 +242,7 @@ def test_a_proven_limit_holds_for_other_jobs_for_a_day(link: Make, clock: Any, t
 def test_a_success_above_a_proven_limit_drops_it(link: Make, clock: Any) -> None:
     one = link("http://127.0.0.1:9")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         registry.learn(one, 8192, "refused")
         registry.succeeded(one, 8192)
         assert registry.window(one).size == 8192
@@ -255,7 +256,7 @@ def test_a_reload_drops_a_proven_limit(serve: Any, link: Make, payload: Payload,
     server = serve(ollama(payload, 8192))
     one = link(server.url)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         registry.learn(one, 4096, "cut at 4,096")
         await registry.refresh([one])
@@ -272,7 +273,7 @@ def test_num_ctx_stays_the_same_for_the_whole_job(serve: Any, link: Make, payloa
     server = serve(ollama(payload, 8192))
     one = link(server.url, wire="ollama", may_truncate=True)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         assert registry.num_ctx(one) == 4096, "nothing known yet: the assumed window, for this call only"
         await registry.refresh([one])
         assert registry.num_ctx(one) == 8192
@@ -291,7 +292,7 @@ def test_a_server_that_grants_less_than_asked_is_believed_right_after_the_reques
     server = serve(ollama(payload, 4096))
     one = link(server.url, wire="ollama", window=32_768)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert (registry.window(one).size, registry.num_ctx(one)) == (32_768, 32_768)
         server.routes |= ollama(payload, 8192)
@@ -314,10 +315,10 @@ def test_a_model_that_was_unloaded_keeps_its_last_window_as_a_hint(
     server = serve(ollama(payload, 8192))
     one, file = link(server.url, may_truncate=True), tmp_path / "windows.json"
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
 
-    async def later(registry: Registry) -> None:
+    async def later(registry: WindowRegistry) -> None:
         server.routes["GET /api/ps"] = payload("ollama_api_ps_empty")
         await registry.refresh([one])
         window = registry.window(one)
@@ -333,7 +334,7 @@ def test_forgetting_drops_all_that_was_heard_and_learned(
 ) -> None:
     one = link(serve(ollama(payload)).url)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         registry.learn(one, 3000, "cut")
         registry.forget(one)
@@ -347,7 +348,7 @@ def test_learning_only_ever_lowers(user: int | None, limits: list[int]) -> None:
     provider = Provider(name="p", card="p", wire="openai", base_url="http://127.0.0.1:9", self_hosted=True)
     one = Link(provider=provider, model="m", name="p/m", window=user)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         for limit in limits:
             before: Window = registry.window(one)
             new = registry.learn(one, limit, "e")

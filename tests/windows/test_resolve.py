@@ -118,15 +118,70 @@ def test_a_model_that_is_not_loaded_will_have_what_its_modelfile_says(link: Make
     assert (window.size, window.source) == (8192, "served")
 
 
-def test_higher_numbers_that_were_not_taken_are_named(link: Make) -> None:
+def test_every_place_is_named_once_in_order_with_the_reason_why_it_won_or_lost(link: Make) -> None:
     facts = Facts(
         now=NOW, heard=heard(4096, trained=131_072, refused=("n_ctx is 0: not a window",)), table=known(9000)
     )
-    assert decide(link("http://x"), facts).rejected == (
+    found = decide(link("http://x"), facts)
+    assert [(one.source, one.window and one.window.size, one.won, one.reason) for one in found.candidates] == [
+        ("config", None, False, "`window` is not set on the link"),
+        ("learned", None, False, "the endpoint proved no limit"),
+        ("served", 4096, True, "the first that says a number"),
+        ("requested", None, False, "a request cannot set it at this server"),
+        ("listed", None, False, "one's own server has no account list"),
+        ("cache", None, False, "nothing is kept of it"),
+        ("windows.yaml", 9000, False, "served goes first"),
+        ("catalogue", None, False, "not for one's own server: the same name holds less or more there"),
+        ("assumed", 32_768, False, "served goes first"),
+    ]
+    assert found.refused == (
         "n_ctx is 0: not a window",
-        "windows.yaml says 9,000 (f:1): served goes first",
         "the trained length, 131,072, is a ceiling and no window",
     )
+
+
+def test_a_proven_limit_wins_over_what_goes_before_it_and_says_so(link: Make) -> None:
+    facts = Facts(now=NOW, heard=heard(65_536), learned=learned(4096))
+    by_source = {one.source: one for one in decide(link("http://x", window=32_768), facts).candidates}
+    assert [name for name, one in by_source.items() if one.won] == ["learned"]
+    assert by_source["config"].reason == "the endpoint proved 4,096"
+    assert by_source["learned"].reason == "a proven limit always lowers, and config says 32,768"
+    forced = decide(link("http://x", window=32_768, force=True), facts)
+    assert [one.source for one in forced.candidates if one.won] == ["config"]
+    higher = decide(link("http://x"), Facts(now=NOW, heard=heard(4096), learned=learned(65_536)))
+    (reason,) = [one.reason for one in higher.candidates if one.source == "learned"]
+    assert reason == "a proven limit only lowers, and served says 4,096"
+
+
+CURES = [
+    ({"card": "lmstudio", "hint": "`lms load {model} --context-length {window}`"}, "lmstudio",
+     "`lms load qwen3:14b --context-length 32768`"),
+    ({"card": "openai-compatible", "hint": "somehow"}, "ollama", "OLLAMA_CONTEXT_LENGTH=32768 ollama serve"),
+    ({"card": "openai-compatible", "hint": "somehow"}, "vllm", "`vllm serve qwen3:14b --max-model-len 32768`"),
+    ({"card": "openai-compatible", "hint": "somehow"}, "openai_list", "somehow"),
+    ({"card": "ollama", "wire": "ollama"}, "ollama", "write `window: 32768` under `- model: ollama/qwen3:14b`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "probe", "cure"), CURES)
+def test_a_window_far_below_the_trained_one_comes_with_the_command_for_that_very_server(
+    provider: dict[str, Any], probe: str, cure: str, link: Make
+) -> None:
+    """What the server is, is what it answered: a card for any server does not know the command."""
+    hint = provider.pop("hint", None)
+    one = link("http://x", window_hint=hint, **({"name": provider["card"]} | provider))
+    reading = replace(heard(4096, trained=131_072), probe=probe)
+    (advice,) = decide(one, Facts(now=NOW, heard=reading, num_ctx=4096)).advice
+    assert advice.text == "the server holds 4,096 of the 131,072 tokens that the model was trained for"
+    assert cure in advice.cure
+
+
+def test_a_window_that_is_large_enough_or_the_users_own_is_no_reason_to_warn(link: Make) -> None:
+    one = link("http://x", window_hint="x")
+    assert decide(one, Facts(now=NOW, heard=heard(32_768, trained=131_072))).advice == ()
+    assert decide(one, Facts(now=NOW, heard=heard(4096, trained=4096))).advice == ()
+    mine = link("http://x", window=8192, window_hint="x")
+    assert decide(mine, Facts(now=NOW, heard=heard(65_536, trained=131_072))).advice == ()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from agentx.config.links import Link
 from agentx.windows.record import Window
-from agentx.windows.registry import Registry
+from agentx.windows.registry import WindowRegistry
 from tests.windows.conftest import run
 
 Make = Callable[..., Link]
@@ -282,7 +282,7 @@ def test_a_server_is_read_for_what_it_is_whatever_its_card(
     server = serve({route: payload(one) if isinstance(one, str) else one for route, one in routes.items()})
     one = link(f"{server.url}/v1", model, probes=probes)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         window = registry.window(one)
         if expected is None:
@@ -321,7 +321,7 @@ def test_one_server_is_asked_few_questions(
     server = serve({route: payload(one) if isinstance(one, str) else one for route, one in routes.items()})
     one = link(f"{server.url}/v1", model, probes=probes)
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         assert registry.window(one).source == "served"
         first = len(server.log)
@@ -340,7 +340,7 @@ def test_a_server_that_says_nothing_is_not_asked_everything_on_every_turn(
     server = serve({"GET /v1/models": payload("mlx_lm_models")})
     one = link(f"{server.url}/v1", "mlx-community/Qwen3-8B-4bit")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         for _ in range(20):
             await registry.touch(one)
             registry.succeeded(one, 100)
@@ -372,7 +372,7 @@ def test_an_address_without_its_version_or_with_more_of_it_is_the_same_server(
         *(link(docker.url + path, "ai/qwen2.5-coder") for path in ("/engines/v1", "/engines/llama.cpp/v1")),
     ]
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh(links)
         assert [registry.window(one).size for one in links] == [12288, 12288, 12288, 8192, 8192]
 
@@ -385,7 +385,7 @@ def test_a_port_that_another_kind_of_server_has_taken_over_is_seen(
     server = serve({"GET /v1/models": payload("vllm_v1_models")})
     one = link(f"{server.url}/v1", "Qwen/Qwen3-32B")
 
-    async def work(registry: Registry) -> None:
+    async def work(registry: WindowRegistry) -> None:
         await registry.refresh([one])
         server.routes.clear()
         server.routes |= {
