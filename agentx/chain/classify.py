@@ -41,7 +41,7 @@ CAUSES: dict[ErrorClass, Cause] = {found: cause for cause, found in BY_CAUSE.ite
 LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "quota", "overloaded"})
 CAP = re.compile(
     r"(?:at most|less than or equal to|<=|maximum(?: allowed)?(?: value)?(?: is| of|:)?|not exceed|between \d+ and"
-    r"|\[\d+, ?|>)\s*(\d[\d,]*)",
+    r"|\[\d+, ?|>)\s*(\d[\d,]{0,14})(?![\d,])",
     re.IGNORECASE,
 )
 

@@ -115,7 +115,7 @@ def moment_of(text: str, now: float) -> float | None:
         return _stamp(text)
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
@@ -219,5 +219,5 @@ def _zone(name: str, hours: int) -> tzinfo:
     """The zone *name*, or a fixed offset of *hours* where the machine has no zone data."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         return timezone(timedelta(hours=hours))

@@ -75,9 +75,11 @@ class Chain:
         max_wait_seconds: float = MAX_WAIT_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         learn: Callable[[Link, int, str], object] | None = None,
+        log: Callable[[str], object] | None = None,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
-        never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves.
+        never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
+        *log* of tracebacks.
 
         Raises NoUsableModel when there are no links.
         """
@@ -94,6 +96,7 @@ class Chain:
         self._max_wait = max_wait_seconds
         self._patience = min(patience_seconds, max_wait_seconds)
         self._learn = learn or _nothing
+        self._log = log or _nothing
         self._started = now()
         self._current: Link | None = None
         self._answered = False
@@ -165,6 +168,7 @@ class Chain:
             check=walk.check,
             failed=lambda link, failure: self._failed(link, failure, walk),
             prepared=self._switch,
+            log=self._log,
         )
 
     def _switch(self, link: Link, reason: str) -> None:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentx.chain.body import ECHOES, MESSAGE_KEYS, WORD_KEYS
 from agentx.chain.classify import classify
+from agentx.chain.waits import MILLISECOND_FIELDS, MOMENT_FIELDS, SECOND_FIELDS
 from agentx.config.links import ErrorPattern, Provider
 from agentx.errors import ErrorClass, Phase, RequestFailed
 
@@ -225,6 +227,45 @@ def test_the_largest_output_that_fits_is_read() -> None:
     assert (found.error_class, found.output_cap) == ("output_cap", 8192)
     text = "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens"
     assert classify(failed(400, error(text)), PROVIDER, NOW).output_cap == 32_000
+
+
+TIME_FIELDS = {*MILLISECOND_FIELDS, *SECOND_FIELDS, *MOMENT_FIELDS, "retrydelay"}
+OTHERS = {"metadata", "details", "errors", "choices", "n_ctx", "n_prompt_tokens", "status_code"}
+KEYS = st.sampled_from(sorted({*WORD_KEYS, *MESSAGE_KEYS, *ECHOES, *TIME_FIELDS, *OTHERS}))
+"""The keys that are read: under any other an odd value does not matter."""
+ODD_TEXTS = (
+    *("", "²", "٤٠٠", "444", "9" * 5000, "-1", "1e999", "inf", "nan", "{", "[", "data: {", '{"code": "²"}'),
+    *("Thu, 30 Jul 99999999999 01:00:30 GMT", "resets 3am (America/Argentina)", "0000-00-00T00:00:00Z"),
+    *("max_tokens must be at most " + "9" * 5000, "try again in " + "9" * 400 + "h", "2026-07-30T01:00:00+99:99"),
+    chr(0xD800),
+)
+ODD = st.sampled_from(ODD_TEXTS) | st.text(max_size=20) | st.floats() | st.integers() | st.booleans() | st.none()
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([None, 200, 400, 403, 413, 429, 500]),
+    st.dictionaries(KEYS, st.recursive(ODD, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner))),
+    st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset"]), ODD.map(str)),
+)
+def test_no_odd_value_under_a_key_that_is_read_breaks_it(
+    status: int | None, body: dict[str, Any], headers: dict[str, str]
+) -> None:
+    found = classify(failed(status, body, headers=headers), PROVIDER, NOW)
+    assert found.message.isprintable()
+    assert found.retry_at is None or found.retry_at > NOW
+
+
+@pytest.mark.parametrize("body", ["[" * 30_000, '{"a":' * 30_000, json.dumps(error("x", code="9" * 5000))])
+def test_a_body_that_is_too_deep_or_too_long_to_be_true_breaks_nothing(body: str) -> None:
+    assert class_of(failed(400, body)) == "bad_request"
+
+
+def test_an_error_that_is_nested_as_deep_as_json_goes_is_read_as_far_as_makes_sense() -> None:
+    body: Any = "slow down"
+    for _ in range(900):
+        body = {"error": body}
+    assert class_of(failed(429, json.dumps(body))) == "rate_limit"
 
 
 @settings(deadline=None)

@@ -20,6 +20,7 @@ from agentx.errors import (
     ErrorClass,
     NoUsableModel,
     RequestFailed,
+    StateError,
     StopRequested,
     WindowTooSmall,
 )
@@ -448,6 +449,56 @@ def test_a_cancelled_request_is_cancelled(world: World) -> None:
     with pytest.raises(asyncio.CancelledError):
         ask(world, world.chain("a"))
     assert world.events == []
+
+
+def test_a_wire_that_breaks_is_a_broken_reply_of_its_link_and_the_chain_goes_on(world: World) -> None:
+    """Whatever a server says that nobody thought of, the night is not over while another link is well."""
+
+    def script(request: Request) -> Said:
+        raise KeyError("choices")
+
+    world.decide("a", script)
+    world.say("b", "hi")
+    assert ask(world, world.chain("a", "b")).link.name == "b/m"
+    assert world.hits("a") == 2
+    failed = world.of(LinkFailed)[0]
+    assert (failed.class_, failed.message) == ("invalid_reply", "what came could not be read: KeyError: 'choices'")
+    assert "Traceback" in world.logged[0]
+
+
+def test_a_check_that_breaks_counts_like_a_wire_that_breaks(world: World) -> None:
+    world.say("a", "hi")
+    world.say("b", "hi")
+
+    async def check(link: Link, request: Request, reply: Reply) -> None:
+        if link.name == "a/m":
+            raise ZeroDivisionError("no tokens")
+
+    assert asyncio.run(world.chain("a", "b").ask(world.prepare, check=check)).link.name == "b/m"
+    assert "ZeroDivisionError" in world.logged[0]
+
+
+@pytest.mark.parametrize(
+    "error", [StateError("the disk is full"), ContextOverflow("too long"), StopRequested("stopped")], ids=repr
+)
+def test_what_ends_a_job_is_no_broken_reply(world: World, error: Exception) -> None:
+    world.say("a", "hi")
+    world.say("b", "hi")
+
+    async def check(link: Link, request: Request, reply: Reply) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(world.chain("a", "b").ask(world.prepare, check=check))
+    assert world.logged == []
+
+
+def test_a_fault_in_preparing_a_request_is_not_blamed_on_a_link(world: World) -> None:
+    async def prepare(link: Link, reason: str) -> Request:
+        raise KeyError("view")
+
+    with pytest.raises(KeyError):
+        asyncio.run(world.chain("a", "b").ask(prepare))
 
 
 def test_a_failing_summary_inside_prepare_counts_as_a_failure_of_that_link(world: World, fail: Failures) -> None:
