@@ -199,7 +199,7 @@ class Chain:
             self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
         if step.fate == "unfit":
             walk.unfit.add(link.name)
-        if failure.error_class in REFUSED:
+        if failure.error_class in REFUSED and failure.scope == "request":
             walk.refusals += 1
             if walk.refusals >= MOST_REFUSALS:
                 raise verdict.refused(self._endings(walk))

@@ -10,6 +10,7 @@ import pytest
 
 from agentx.chain.health import Health
 from agentx.chain.walk import Chain
+from agentx.config.cards import read_cards
 from agentx.config.links import Link, Provider
 from agentx.errors import ErrorClass, RequestFailed
 from agentx.events import Event
@@ -170,3 +171,14 @@ def fail() -> Failures:
 @pytest.fixture(scope="session")
 def link_of() -> Callable[..., Link]:
     return make_link
+
+
+@pytest.fixture(scope="session")
+def shipped_card(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Provider]:
+    """A provider with the words that its shipped card knows."""
+    cards = read_cards(tmp_path_factory.mktemp("no cards of one's own"))
+
+    def provider(name: str) -> Provider:
+        return Provider(name=name, card=name, wire=cards[name].wire, errors=cards[name].patterns())
+
+    return provider

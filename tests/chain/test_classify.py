@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -54,6 +55,8 @@ def error(message: str = "", **more: Any) -> dict[str, Any]:
                          "details": [{"violations": [{"quotaId": "RequestsPerDayPerProject"}]}]}}, "quota"),
         (429, {"error": {"message": "You exceeded your current quota, limit: 0", "status": "RESOURCE_EXHAUSTED"}},
          "quota"),
+        (400, error("limit", code="1310"), "quota"),
+        (400, {"__type": "ServiceQuotaExceededException", "message": "x"}, "quota"),
         # Overload, also under 429
         (429, error("temporarily overloaded", code="1305"), "overloaded"),
         (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded"),
@@ -65,6 +68,11 @@ def error(message: str = "", **more: Any) -> dict[str, Any]:
         (500, error("server busy, please try again"), "overloaded"),
         # Rate limits
         (429, "", "rate_limit"),
+        (429, error("API key rate limit exceeded"), "rate_limit"),
+        (429, error("Per-key rate limit exceeded, slow down"), "rate_limit"),
+        (429, error("Per-key token rate limit exceeded"), "rate_limit"),
+        (429, error("Usage rate limit exceeded"), "rate_limit"),
+        (429, error("Your API key usage limit is exceeded"), "quota"),
         (429, error("Rate limit reached for gpt in requests per day", code="rate_limit_exceeded"), "rate_limit"),
         (429, error("x", status="RESOURCE_EXHAUSTED"), "rate_limit"),
         (429, {"error": {"message": "You exceeded your current quota", "status": "RESOURCE_EXHAUSTED",
@@ -104,6 +112,13 @@ def error(message: str = "", **more: Any) -> dict[str, Any]:
         # Content
         (400, error("The response was filtered", code="content_filter"), "content_filter"),
         (403, error("Your input was flagged by moderation", code=403), "content_filter"),
+        # A call that the model wrote wrongly
+        (400, error("Failed to call a function.", type="invalid_request_error", code="tool_use_failed"),
+         "invalid_reply"),
+        # Gateways, proxies and portals in between
+        (403, "<html><title>Just a moment...</title></html>", "server"),
+        (407, "", "network"),
+        (511, "<html><title>Hotel</title></html>", "network"),
         # Plain statuses
         (400, "", "bad_request"),
         (400, error("unknown field", type="invalid_request_error"), "bad_request"),
@@ -185,6 +200,46 @@ def test_a_card_knows_its_provider_best() -> None:
     provider = Provider(name="p", card="p", wire="openai", errors=(pattern,))
     assert class_of(failed(400, error("please come back tomorrow")), provider) == "quota"
     assert class_of(failed(500, error("please come back tomorrow")), provider) == "server"
+
+
+@pytest.mark.parametrize(
+    ("card", "status", "body", "expected"),
+    [
+        ("openrouter", 404, error("No endpoints found that support image input", code=404), "bad_request"),
+        ("openrouter", 404, error("No endpoints found that support tool use", code=404), "bad_request"),
+        ("openrouter", 404, error("No endpoints found matching your data policy", code=404), "bad_request"),
+        ("openrouter", 404, error("No endpoints found for qwen/nothing.", code=404), "not_found"),
+        ("openrouter", 429, error("API key rate limit exceeded", code=429), "rate_limit"),
+        ("openrouter", 403, error("Key limit exceeded (total limit)", code=403), "quota"),
+        ("groq", 400, error("Failed to call a function. Please adjust your prompt.", type="invalid_request_error",
+                            code="tool_use_failed", failed_generation="rate limit"), "invalid_reply"),
+        ("zai", 400, error("Weekly/Monthly limit exhausted.", code="1310"), "quota"),
+        ("bedrock", 400, {"__type": "ServiceQuotaExceededException", "message": "x"}, "quota"),
+    ],
+)  # fmt: skip
+def test_the_shipped_cards_agree_with_the_table(
+    shipped_card: Callable[[str], Provider], card: str, status: int, body: Any, expected: ErrorClass
+) -> None:
+    assert class_of(failed(status, body), shipped_card(card)) == expected
+
+
+def test_an_empty_account_does_not_come_back_with_the_next_millisecond(
+    shipped_card: Callable[[str], Provider],
+) -> None:
+    """The headers of a rate limit come with every answer; what is used up here is another thing."""
+    headers = {"x-ratelimit-reset-requests": "6ms", "x-ratelimit-reset-tokens": "1s"}
+    body = error("You exceeded your current quota", type="insufficient_quota", code="insufficient_quota")
+    empty = failed(429, body, headers=headers)
+    assert classify(empty, shipped_card("openai"), NOW).retry_at is None
+    stated = failed(429, body, headers={**headers, "retry-after": "7200"})
+    assert classify(stated, shipped_card("openai"), NOW).retry_at == NOW + 7200
+    text = error("Rate limit reached on tokens per day (TPD): Limit 100000. Please try again in 7m12s.")
+    assert classify(failed(429, text, headers=headers), shipped_card("groq"), NOW).retry_at == NOW + 432
+
+
+def test_behind_a_proxy_that_lets_nobody_through_nobody_was_reached() -> None:
+    assert not classify(failed(407), PROVIDER, NOW).connected
+    assert classify(failed(403), PROVIDER, NOW).connected
 
 
 def test_what_is_not_known_is_marked_so() -> None:

@@ -294,6 +294,22 @@ def test_what_two_links_refuse_is_not_sent_to_a_third(world: World, fail: Failur
     assert [event.message for event in world.of(LinkFailed)] == ["unknown refusal: no such field"] * 2
 
 
+def test_what_two_models_lack_a_third_may_have(world: World, fail: Failures) -> None:
+    """A 404 says what a model cannot do, not that the request is wrong."""
+    for name in "ab":
+        world.say(name, fail.status(404, '{"error": {"message": "No endpoints found that support image input"}}'))
+    world.say("c", "hi")
+    assert ask(world, world.chain("a", "b", "c")).link.name == "c/m"
+
+
+def test_a_call_that_two_models_wrote_wrongly_is_written_by_a_third(world: World, fail: Failures) -> None:
+    for name in "ab":
+        world.say(name, fail.status(400, '{"error": {"message": "no", "code": "tool_use_failed"}}'))
+    world.say("c", "hi")
+    assert ask(world, world.chain("a", "b", "c")).link.name == "c/m"
+    assert (world.hits("a"), world.hits("b")) == (2, 2)
+
+
 @pytest.mark.parametrize("code", [413, 422])
 def test_a_link_that_finds_every_request_too_large_is_not_sent_each_one(
     world: World, fail: Failures, code: int
