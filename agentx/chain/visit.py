@@ -45,6 +45,8 @@ class Visit:
         self.attempts: Attempts = attempts
         self.request: Request | None = None
         self.failure: Failure | None = None
+        self.sent = 0.0
+        """When the request that was answered went out (epoch seconds)."""
         self._means = means
         self._too_large: Request | None = None
 
@@ -79,6 +81,7 @@ class Visit:
     async def _reply(self, request: Request) -> Reply:
         """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
         means, link = self._means, self.link
+        self.sent = means.now()
         try:
             reply = await means.wires(link).ask(request, means.timers)
             if means.check is not None:

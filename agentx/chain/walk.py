@@ -153,7 +153,7 @@ class Chain:
             self._leave(visit, outcome, walk)
             return None
         assert visit.request is not None
-        self._served(link, walk)
+        self._served(visit, walk)
         return Answer(link, visit.request, outcome)
 
     def _means(self, walk: Walk) -> Means:
@@ -204,9 +204,9 @@ class Chain:
             if walk.refusals >= MOST_REFUSALS:
                 raise verdict.refused(self._endings(walk))
 
-    def _served(self, link: Link, walk: Walk) -> None:
-        """*link* is well. What others refused and it did not was their own trouble: they rest."""
-        self.health.succeeded(link)
+    def _served(self, visit: Visit, walk: Walk) -> None:
+        """The link is well. What others refused and it did not was their own trouble: they rest."""
+        self.health.succeeded(visit.link, visit.sent)
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)

@@ -73,11 +73,84 @@ def test_a_failure_while_it_rests_neither_counts_again_nor_shortens_the_rest(
     assert (rest.until - clock.now(), rest.failures) == (100, 1)
 
 
-def test_success_forgets_everything(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
+def test_success_forgets_everything_that_was_known_before_it_was_asked(
+    health: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
     link = link_of("a")
     health.rest(link, None, "server", "x")
-    health.succeeded(link)
+    clock.advance(5)
+    health.succeeded(link, clock.now())
     assert (health.resting(link), health.failures(link)) == (None, 0)
+
+
+@pytest.fixture
+def other(tmp_path: Path, health: Health, clock: VirtualClock) -> Iterator[Health]:
+    """The health of another job, on the same file."""
+    made = Health(tmp_path / "state" / "health.db", environ={}, now=clock.now)
+    yield made
+    made.close()
+
+
+def test_the_longer_rest_of_another_job_stays(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    other.rest(link, clock.now() + 3600, "quota", "an hour")
+    clock.advance(1)
+    health.rest(link, None, "server", "a blip")
+    rest = other.resting(link)
+    assert rest is not None
+    assert (rest.until - clock.now(), rest.error_class, rest.message) == (3599, "quota", "an hour")
+    health.rest(link, clock.now() + 7200, "quota", "two hours")
+    rest = other.resting(link)
+    assert rest is not None
+    assert (rest.until - clock.now(), rest.message) == (7200, "two hours")
+
+
+def test_what_another_job_writes_in_between_is_not_lost(tmp_path: Path, link_of: LinkOf) -> None:
+    """The clock is read between reading and writing: at that very moment another job wants to write, too."""
+    file, link, wrote = tmp_path / "health.db", link_of("a"), list[bool]()
+    rival = sqlite3.connect(file, timeout=0, isolation_level=None)
+
+    def now() -> float:
+        try:
+            rival.execute("insert or replace into rests values ('x', 1, 1, 'server', 'x', 1, null)")
+            wrote.append(True)
+        except sqlite3.OperationalError as error:
+            wrote.append("locked" not in str(error))
+        return 1000.0
+
+    health = Health(file, environ={}, now=now)
+    health.rest(link, None, "server", "x")
+    health.out(link, "auth", "x")
+    health.close()
+    rival.close()
+    assert wrote == [False, False]
+
+
+def test_out_is_not_turned_into_a_short_rest(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    other.out(link, "auth", "the key is refused")
+    clock.advance(1)
+    assert health.rest(link, None, "server", "a blip").out
+    rest = other.resting(link)
+    assert rest is not None
+    assert (rest.out, rest.until - clock.now()) == (True, 3599)
+
+
+def test_a_late_answer_does_not_end_a_rest_that_another_job_has_learned_since(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link, sent = link_of("a"), clock.now()
+    clock.advance(10)
+    other.rest(link, clock.now() + 3600, "rate_limit", "an hour")
+    clock.advance(10)
+    health.succeeded(link, sent)
+    assert other.resting(link) is not None
+    health.succeeded(link, clock.now())
+    assert other.resting(link) is None
 
 
 def test_rests_belong_to_endpoint_model_and_key_variable(health: Health, link_of: LinkOf) -> None:

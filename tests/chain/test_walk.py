@@ -160,7 +160,7 @@ def test_a_wait_ends_early_when_another_job_finds_the_link_well(world: World, fa
     async def sleep(seconds: float) -> None:
         await world.clock.sleep(seconds)
         if len(world.clock.slept) == 3:
-            world.health.succeeded(world.links["a"])
+            world.health.succeeded(world.links["a"], world.clock.now())
 
     ask(world, world.chain("a", sleep=sleep))
     assert sum(world.clock.slept) < 100
