@@ -76,7 +76,7 @@ class Health:
         """
 
         def write() -> Rest:
-            now, old = self._now(), self._row(link)
+            now, old = self._now(), self.last(link)
             resting = old is not None and old.until > now
             if old is not None and resting and old.out:
                 return old
@@ -101,7 +101,7 @@ class Health:
         seconds = OUT_SECONDS_SELF_HOSTED if self_hosted else OUT_SECONDS
 
         def write() -> Rest:
-            now, old = self._now(), self._row(link)
+            now, old = self._now(), self.last(link)
             new = Rest(
                 until=max(now + seconds, old.until if old else 0.0),
                 since=now,
@@ -116,33 +116,11 @@ class Health:
 
     def resting(self, link: Link) -> Rest | None:
         """Why *link* is not asked now; None when it may be."""
-        row = self._row(link)
+        row = self.last(link)
         return None if row is None or row.until <= self._now() else row
 
-    def failures(self, link: Link) -> int:
-        """How often *link* failed in a row, its last rest over or not."""
-        row = self._row(link)
-        return 0 if row is None else row.failures
-
-    def succeeded(self, link: Link, sent: float) -> None:
-        """*link* answered a request that was sent at *sent*: all that was known then is forgotten.
-
-        What another job has learned since is newer than this answer.
-        """
-        row = self._row(link)
-        if row is not None and row.since < sent:
-            self._file.at_once(
-                lambda: self._file.ask("delete from rests where key = ? and since < ?", (_key(link), sent))
-            )
-
-    def forget(self, link: Link) -> None:
-        """Let *link* be asked again at once, with a clean record."""
-        self._file.at_once(lambda: self._file.ask("delete from rests where key = ?", (_key(link),)))
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _row(self, link: Link) -> Rest | None:
+    def last(self, link: Link) -> Rest | None:
+        """The last rest of *link*, over or not; None when it is well, or out and has another key now."""
         rows = self._file.ask(
             "select until, since, class, message, failures, fingerprint from rests where key = ?", (_key(link),)
         )
@@ -159,6 +137,41 @@ class Health:
             failures=failures,
             out=fingerprint is not None,
         )
+
+    def failures(self, link: Link) -> int:
+        """How often *link* failed in a row, its last rest over or not."""
+        row = self.last(link)
+        return 0 if row is None else row.failures
+
+    def succeeded(self, link: Link, sent: float) -> None:
+        """*link* answered a request that was sent at *sent*: all that was known then is forgotten.
+
+        What another job has learned since is newer than this answer.
+        """
+        row = self.last(link)
+        if row is not None and row.since < sent:
+            self._file.at_once(
+                lambda: self._file.ask("delete from rests where key = ? and since < ?", (_key(link), sent))
+            )
+
+    def take_back(self, link: Link, rest: Rest, before: Rest | None) -> None:
+        """Make it as if *link* had not been given *rest*, unless another job has said more of it since."""
+
+        def write() -> None:
+            if self.last(link) != rest:
+                return
+            self._file.ask("delete from rests where key = ?", (_key(link),))
+            if before is not None:
+                self._write(link, before)
+
+        self._file.at_once(write)
+
+    def forget(self, link: Link) -> None:
+        """Let *link* be asked again at once, with a clean record."""
+        self._file.at_once(lambda: self._file.ask("delete from rests where key = ?", (_key(link),)))
+
+    def close(self) -> None:
+        self._file.close()
 
     def _write(self, link: Link, rest: Rest) -> Rest:
         fingerprint = self._fingerprint(link) if rest.out else None

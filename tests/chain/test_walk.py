@@ -237,6 +237,84 @@ def test_being_offline_is_waited_out_and_charged_to_nobody(world: World, fail: F
     assert all("offline" in event.reason for event in world.of(Waiting))
 
 
+def test_offline_is_seen_while_another_link_rests_on_a_limit(world: World, fail: Failures) -> None:
+    """Of the links that could be asked none was reached: B is not charged, and asked a minute later at most."""
+    world.say("a", fail.status(429, retry_after="20000"))
+    world.say("b", "hi")
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    back = world.clock.now() + 2000
+    world.decide("b", lambda _: "back" if world.clock.now() >= back else fail.unreachable())
+    assert ask(world, chain).link.name == "b/m"
+    assert world.clock.now() - back <= 66
+    assert (world.hits("a"), chain.health.failures(chain.links[1])) == (1, 0)
+    rest = chain.health.resting(chain.links[0])
+    assert rest is not None
+    assert rest.error_class == "rate_limit"
+
+
+def test_offline_is_seen_after_a_limit_that_was_hit_by_the_same_request(world: World, fail: Failures) -> None:
+    world.say("a", "hi", fail.status(429, retry_after="20000"))
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    back = world.clock.now() + 2000
+    world.decide("b", lambda _: "back" if world.clock.now() >= back else fail.unreachable())
+    assert ask(world, chain).link.name == "b/m"
+    assert world.clock.now() - back <= 66
+
+
+def test_a_limit_that_ends_while_offline_is_not_missed(world: World, fail: Failures) -> None:
+    world.say("a", "hi", fail.status(429, retry_after="100"), "back")
+    world.say("b", fail.unreachable())
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    start = world.clock.now()
+    assert ask(world, chain).link.name == "a/m"
+    assert 100 <= world.clock.now() - start <= 112
+
+
+def test_a_limit_from_before_is_waited_for_though_nothing_else_answers(world: World, fail: Failures) -> None:
+    """A local server that is not running says nothing about the provider that rests."""
+    world.say("a", "hi")
+    world.say("b", fail.unreachable())
+    chain = world.chain("a", "b")
+    world.health.rest(world.links["a"], world.clock.now() + 600, "rate_limit", "slow down")
+    assert ask(world, chain).link.name == "a/m"
+
+
+def test_being_offline_leaves_what_was_known_before(world: World, fail: Failures) -> None:
+    chain = world.chain("a")
+    link = chain.links[0]
+    world.say("a", "hi")
+    ask(world, chain)
+    for _ in range(3):
+        world.clock.advance(world.health.rest(link, None, "server", "down").until - world.clock.now())
+    failures: list[int] = []
+
+    def script(request: Request) -> Said:
+        failures.append(world.health.failures(link))
+        return "hi" if len(failures) == 4 else fail.unreachable()
+
+    world.decide("a", script)
+    ask(world, chain)
+    assert failures == [3, 3, 3, 3]
+
+
+def test_a_server_that_is_not_there_is_not_asked_twice_while_another_is_ready(
+    world: World, fail: Failures
+) -> None:
+    world.say("a", fail.unreachable())
+    world.say("b", "hi")
+    assert ask(world, world.chain("a", "b")).link.name == "b/m"
+    assert (world.hits("a"), world.clock.slept) == (1, [])
+
+
+def test_a_server_that_is_not_there_is_asked_twice_where_it_is_the_only_one(world: World, fail: Failures) -> None:
+    world.say("a", fail.unreachable(), "hi")
+    assert ask(world, world.chain("a")).link.name == "a/m"
+    assert sum(world.clock.slept) <= 0.5
+
+
 def test_a_chain_that_never_reached_anybody_says_so_soon(world: World, fail: Failures) -> None:
     world.say("a", fail.unreachable())
     start = world.clock.now()
