@@ -19,6 +19,8 @@ from agentx.events import Event, utc
 
 FIRST_REST, LONGEST_REST = 5.0, 900.0
 QUOTA_REST = 3600.0
+LEASE_SECONDS = 60.0
+"""How long others wait for the one that asks after a rest: it may be killed."""
 OUT_SECONDS = 3600.0
 OUT_SECONDS_SELF_HOSTED = 300.0
 """A model that one's own server does not have is often there a minute later."""
@@ -43,6 +45,14 @@ class Rest:
         return f"rests until {utc(self.until)}: {self.error_class}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was known of a link before we took it on us to ask it; `until` stands in the file meanwhile."""
+
+    until: float
+    before: Rest
+
+
 def rest_seconds(error_class: ErrorClass, failures: int) -> float:
     """How long to rest where nobody said: 5 s doubling to 15 min with each failure in a row; a quota one hour."""
     if error_class == "quota":
@@ -65,6 +75,7 @@ class Health:
         self._environ = environ
         self._now = now
         self._file = HealthFile(file, tell)
+        self._claims: dict[str, Claim] = {}
         self._salt = self._read_salt()
 
     def rest(self, link: Link, until: float | None, error_class: ErrorClass, message: str) -> Rest:
@@ -129,6 +140,9 @@ class Health:
         until, since, error_class, message, failures, fingerprint = rows[0]
         if fingerprint is not None and fingerprint != self._fingerprint(link):
             return None
+        claim = self._claims.get(_key(link))
+        if claim is not None and until == claim.until:
+            return claim.before
         return Rest(
             until=until,
             since=since,
@@ -137,6 +151,29 @@ class Health:
             failures=failures,
             out=fingerprint is not None,
         )
+
+    def claim(self, link: Link) -> bool:
+        """Whether *link* may be asked by us: after a rest only one job does, and the others see it rest until that
+        one knows more, a minute at most. What is claimed must be given to `release`."""
+
+        def write() -> bool:
+            now, old = self._now(), self.last(link)
+            if old is None or old.until > now:
+                return old is None or old.out  # who asks what is out has been asked to
+            if _key(link) not in self._claims:
+                taken = self._write(link, replace(old, until=now + LEASE_SECONDS))
+                self._claims[_key(link)] = Claim(taken.until, old)
+            return True
+
+        return self.last(link) is None or self._file.at_once(write)
+
+    def release(self, link: Link) -> None:
+        """Undo `claim` where nothing was learned of *link*."""
+        claim = self._claims.pop(_key(link), None)
+        if claim is not None:
+            undo = "update rests set until = ? where key = ? and until = ?"
+            values = (claim.before.until, _key(link), claim.until)
+            self._file.at_once(lambda: self._file.ask(undo, values))
 
     def failures(self, link: Link) -> int:
         """How often *link* failed in a row, its last rest over or not."""
@@ -174,6 +211,7 @@ class Health:
         self._file.close()
 
     def _write(self, link: Link, rest: Rest) -> Rest:
+        self._claims.pop(_key(link), None)
         fingerprint = self._fingerprint(link) if rest.out else None
         told = (rest.until, rest.since, rest.error_class, rest.message, rest.failures, fingerprint)
         self._file.ask("insert or replace into rests values (?, ?, ?, ?, ?, ?, ?)", (_key(link), *told))

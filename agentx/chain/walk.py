@@ -10,13 +10,14 @@ import asyncio
 import random as chance
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agentx.chain import pause, verdict
 from agentx.chain.classify import Failure
 from agentx.chain.decide import BROKEN, REFUSED, Attempts, Step
 from agentx.chain.health import Health, Rest
 from agentx.chain.visit import Check, Means, Prepare, Visit
+from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
 from agentx.events import Event, LinkFailed, LinkSwitched, Waiting, utc
@@ -36,36 +37,6 @@ class Answer:
     link: Link
     request: Request
     reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """A rest, and what was known before it."""
-
-    link: Link
-    rest: Rest
-    before: Rest | None
-
-
-@dataclass(slots=True)
-class Walk:
-    """What is known while one request looks for its answer; links are named by their `name`."""
-
-    prepare: Prepare
-    check: Check | None
-    ended: dict[str, verdict.Ended] = field(default_factory=dict[str, verdict.Ended])
-    unfit: set[str] = field(default_factory=set[str])
-    """They are not asked again for this request."""
-    reached: bool = False
-    """A link was connected to since the last wait."""
-    missed: dict[str, Charge] = field(default_factory=dict[str, Charge])
-    """Those that could not be connected to since the last wait, and what they were charged for it."""
-    broken: dict[str, int] = field(default_factory=dict[str, int])
-    refusals: int = 0
-    last: verdict.Ended | None = None
-    since: float | None = None
-    """When it was first seen that this request is in trouble (epoch seconds)."""
-    offline_rounds: int = 0
 
 
 class Chain:
@@ -128,8 +99,13 @@ class Chain:
             link = self._ready(walk)
             if link is None:
                 await self._wait(walk)
-            elif (answer := await self._visit(link, walk)) is not None:
-                return answer
+            elif self.health.claim(link):
+                try:
+                    answer = await self._visit(link, walk)
+                finally:
+                    self.health.release(link)
+                if answer is not None:
+                    return answer
 
     def _ready(self, walk: Walk, without: Collection[str] = ()) -> Link | None:
         """The first link that may be asked; else one that an earlier process put out, once: it may be mended."""

@@ -186,6 +186,58 @@ def test_a_link_that_is_out_comes_back_when_its_key_changes(
     assert b"old" not in (tmp_path / "health.db").read_bytes()
 
 
+def test_after_a_rest_one_job_asks_and_the_others_wait_for_it(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    assert (health.claim(link), other.claim(link)) == (True, True), "a link that is well may be asked by all"
+    health.rest(link, clock.now() + 10, "rate_limit", "x")
+    assert other.claim(link) is False
+    clock.advance(10)
+    assert (health.claim(link), other.claim(link)) == (True, False)
+    assert (health.resting(link) is None, other.resting(link) is None) == (True, False)
+    health.succeeded(link, clock.now())
+    health.release(link)
+    assert (other.resting(link), other.claim(link)) == (None, True)
+
+
+def test_the_failure_of_the_one_that_asked_counts_and_rests_as_ever(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link, seconds = link_of("a"), list[float]()
+    for _ in range(3):
+        assert health.claim(link)
+        seconds.append(health.rest(link, None, "server", "x").until - clock.now())
+        health.release(link)
+        seen = other.resting(link)
+        assert seen is not None
+        assert seen.until - clock.now() == seconds[-1]
+        clock.advance(seconds[-1])
+    assert seconds == [5, 10, 20]
+
+
+def test_one_that_asked_and_learned_nothing_leaves_the_link_to_the_others(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    health.rest(link, None, "server", "x")
+    clock.advance(5)
+    assert health.claim(link)
+    health.release(link)
+    assert (other.claim(link), health.claim(link), other.failures(link)) == (True, False, 1)
+
+
+def test_one_that_was_killed_while_it_asked_is_waited_for_no_longer_than_a_minute(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    health.rest(link, None, "server", "x")
+    clock.advance(5)
+    assert (health.claim(link), other.claim(link)) == (True, False)
+    clock.advance(60)
+    assert other.claim(link)
+
+
 def test_out_is_not_for_ever(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
     hosted, own = link_of("a"), link_of("b", self_hosted=True)
     health.out(hosted, "not_found", "x")

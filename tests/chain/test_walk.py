@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentx.chain.health import Health
 from agentx.chain.visit import Prepare
 from agentx.chain.walk import Answer, Chain
 from agentx.config.links import Link
@@ -145,6 +147,25 @@ def test_with_all_links_resting_the_earliest_is_waited_for(world: World, fail: F
     assert ask(world, world.chain("a", "b")).link.name == "b/m"
     assert 2.0 <= world.clock.now() - start <= 2.4
     assert (world.hits("a"), world.hits("b"), len(world.of(Waiting))) == (1, 2, 1)
+
+
+def test_while_another_job_asks_after_a_rest_the_next_link_answers(
+    world: World, tmp_path: Path, fail: Failures
+) -> None:
+    file = tmp_path / "health.db"
+    world.health = Health(file, environ={}, now=world.clock.now)
+    other = Health(file, environ={}, now=world.clock.now)
+    world.say("a", fail.status(429, retry_after="10"), "a is back")
+    world.say("b", "hi")
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    world.clock.advance(10)
+    assert other.claim(chain.links[0])
+    assert ask(world, chain).link.name == "b/m"
+    other.release(chain.links[0])
+    assert ask(world, chain).link.name == "a/m"
+    other.close()
+    world.health.close()
 
 
 def test_a_long_wait_looks_at_the_clock_every_half_minute(world: World, fail: Failures) -> None:
