@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 DEPTH = 3
+NESTING = 40
+"""Deeper than this nothing is read: errors are flat, and Python's own stack ends."""
 WORD_KEYS = frozenset(
     {"code", "type", "status", "reason", "error_type", "error_code", "quotaid", "error", "__type"}
 )
-MESSAGE_KEYS = ("message", "error", "detail", "error_message", "msg", "raw", "title")
+MESSAGE_KEYS = ("error", "message", "detail", "error_message", "msg", "raw", "title")
 ECHOES = frozenset({"input", "prompt", "messages", "content", "request", "failed_generation"})
 """Keys under which servers repeat what they were sent: those words are not the error's."""
 MESSAGE_LIMIT = 300
+HTTP_ERROR = re.compile("[45][0-9][0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,38 +78,43 @@ def _opened(text: str) -> Any:
     return None
 
 
-def _pairs(value: Any, depth: int, key: str = "") -> Iterator[tuple[str, str | int | float]]:
+def _pairs(value: Any, depth: int, key: str = "", nesting: int = 0) -> Iterator[tuple[str, str | int | float]]:
+    if nesting > NESTING:
+        return
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[str, Any]", value).items():
             if name.lower() not in ECHOES:
-                yield from _pairs(inner, depth, name.lower())
+                yield from _pairs(inner, depth, name.lower(), nesting + 1)
     elif isinstance(value, list):
         for inner in cast("list[Any]", value):
-            yield from _pairs(inner, depth, key)
+            yield from _pairs(inner, depth, key, nesting + 1)
     elif isinstance(value, str):
         inner = _opened(value.strip()) if depth > 0 and "{" in value else None
         if inner is not None:
-            yield from _pairs(inner, depth - 1, key)
+            yield from _pairs(inner, depth - 1, key, nesting + 1)
         yield key, value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield key, value
 
 
-def _message(value: Any, depth: int) -> str:
+def _message(value: Any, depth: int, nesting: int = 0) -> str:
     """The innermost sentence: a nested error says more than the sentence around it."""
+    if nesting > NESTING:
+        return ""
+    below = nesting + 1
     if isinstance(value, list):
-        return next((found for item in cast("list[Any]", value) if (found := _message(item, depth))), "")
+        return next((found for item in cast("list[Any]", value) if (found := _message(item, depth, below))), "")
     if isinstance(value, str):
         inner = _opened(value.strip()) if depth > 0 and "{" in value else None
-        return (_message(inner, depth - 1) if inner is not None else "") or value
+        return (_message(inner, depth - 1, below) if inner is not None else "") or value
     if not isinstance(value, Mapping):
         return ""
     data = cast("Mapping[str, Any]", value)
     metadata = data.get("metadata")
-    if isinstance(metadata, Mapping) and (found := _message(cast("Any", metadata), depth)):
+    if isinstance(metadata, Mapping) and (found := _message(cast("Any", metadata), depth, below)):
         return found
-    for name in ("error", *MESSAGE_KEYS):
-        if name in data and (found := _message(data[name], depth)):
+    for name in MESSAGE_KEYS:
+        if name in data and (found := _message(data[name], depth, below)):
             return found
     return ""
 
@@ -131,8 +139,6 @@ def _is_word(value: str | int | float) -> bool:
 
 def _status(pairs: tuple[tuple[str, str | int | float], ...]) -> int | None:
     for key, value in pairs:
-        if key in ("code", "status", "status_code") and isinstance(value, int | str) and str(value).isdigit():
-            number = int(value)
-            if 400 <= number <= 599:
-                return number
+        if key in ("code", "status", "status_code") and HTTP_ERROR.fullmatch(str(value)):
+            return int(value)
     return None

@@ -38,10 +38,15 @@ SCOPES: dict[ErrorClass, Scope] = {
 
 BY_CAUSE: dict[Cause, ErrorClass] = {"input": "overflow", "output": "output_cap", "bytes": "too_many_bytes"}
 CAUSES: dict[ErrorClass, Cause] = {found: cause for cause, found in BY_CAUSE.items()}
-LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "quota", "overloaded"})
+LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded"})
+"""What a rate limit's headers describe. With an empty account they say milliseconds, and mean another limit."""
+SAYS_WHEN: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded", "quota"})
+"""What sentences for people give a time for."""
+IN_BETWEEN = frozenset({407, 511})
+"""Statuses of a proxy or a captive portal: the provider was not reached."""
 CAP = re.compile(
     r"(?:at most|less than or equal to|<=|maximum(?: allowed)?(?: value)?(?: is| of|:)?|not exceed|between \d+ and"
-    r"|\[\d+, ?|>)\s*(\d[\d,]*)",
+    r"|\[\d+, ?|>)\s*(\d[\d,]{0,14})(?![\d,])",
     re.IGNORECASE,
 )
 
@@ -91,14 +96,16 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     found, known = _class_of(failure, said, status, own, overflow)
     return Failure(
         error_class=found,
-        scope=SCOPES.get(found, "request"),
+        scope=_scope(found, status),
         message=said.message or _without_name(one_line(failure.message), provider),
         status=failure.status,
-        retry_at=retry_at(failure.headers, failure.body, now, limits=found in LIMITED),
+        retry_at=retry_at(
+            failure.headers, failure.body, now, limits=found in LIMITED, sentences=found in SAYS_WHEN
+        ),
         limit=overflow.limit if overflow else None,
         actual=overflow.actual if overflow else None,
         output_cap=_output_cap(said, overflow) if found == "output_cap" else None,
-        connected=failure.phase != "connect" or failure.status is not None or found == "auth",
+        connected=found == "auth" or _connected(failure),
         known=known,
         may_repeat=failure.headers.get("x-should-retry", "").lower() != "false",
         hint=failure.hint,
@@ -118,6 +125,8 @@ def _class_of(
         return "timeout", True
     by_type = _first(LAST, status, said)
     if status is not None and refused:
+        if status == 403 and _is_page(failure.body):  # a gateway's wall: the key was not even looked at
+            return "server", True
         by_status = STATUSES.get(status, "server" if status >= 500 else "bad_request")
         return by_status, by_status != "bad_request" or by_type is not None
     if said.is_error:
@@ -160,6 +169,21 @@ def _own_words(provider: Provider, status: int | None, said: Said) -> OwnWords |
             means = cast("ErrorClass", pattern.means)
             return OwnWords(means, read_own(match, CAUSES[means]) if means in CAUSES else None)
     return None
+
+
+def _scope(found: ErrorClass, status: int | None) -> Scope:
+    """A 404 is about the model, even where what it lacks is only what this request asks for."""
+    return "model" if found == "bad_request" and status == 404 else SCOPES.get(found, "request")
+
+
+def _connected(failure: RequestFailed) -> bool:
+    if failure.status is None:
+        return failure.phase != "connect"
+    return failure.status not in IN_BETWEEN
+
+
+def _is_page(body: str) -> bool:
+    return body.lstrip().startswith("<")
 
 
 def _refused(status: int | None) -> bool:

@@ -37,6 +37,8 @@ class Attempts:
     max_tokens: int | None = None
     fresh: bool = True
     """The link did not fail before this request."""
+    alone: bool = True
+    """No other link is ready."""
     quick: int = 0
     rebuilt: int = 0
     shrank: bool = True
@@ -78,10 +80,12 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
 
 
 def _quick(failure: Failure, attempts: Attempts, chance: float) -> Step:
-    """One quick repeat for a blip: not for a link that was failing already, nor after a long wait for nothing."""
+    """One quick repeat for a blip: not for a link that was failing already, nor after a long wait for nothing, nor
+    for a server that is not there while another link is ready."""
     refused = failure.status is not None and failure.status >= 400
     waited_long = failure.error_class == "timeout" and failure.connected and not refused
-    hopeless = waited_long or failure.retry_at is not None or not failure.may_repeat
+    absent = not failure.connected and not attempts.alone
+    hopeless = absent or waited_long or failure.retry_at is not None or not failure.may_repeat
     if attempts.fresh and attempts.quick == 0 and not hopeless:
         return Step(action="again", pause=QUICK_PAUSE + QUICK_SPREAD * chance)
     return Step(action="next", fate="rest")

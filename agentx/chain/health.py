@@ -7,29 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from agentx.chain.health_file import HealthFile
 from agentx.config.links import Link
 from agentx.errors import ErrorClass
-from agentx.events import Event, Warned, utc
+from agentx.events import Event, utc
 
 FIRST_REST, LONGEST_REST = 5.0, 900.0
 QUOTA_REST = 3600.0
+LEASE_SECONDS = 60.0
+"""How long others wait for the one that asks after a rest: it may be killed."""
 OUT_SECONDS = 3600.0
 OUT_SECONDS_SELF_HOSTED = 300.0
 """A model that one's own server does not have is often there a minute later."""
-
-SCHEMA = """
-create table if not exists rests(
-    key text primary key, until real not null, since real not null, class text not null, message text not null,
-    failures integer not null, fingerprint text);
-create table if not exists meta(key text primary key, value text not null);
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +45,14 @@ class Rest:
         return f"rests until {utc(self.until)}: {self.error_class}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was known of a link before we took it on us to ask it; `until` stands in the file meanwhile."""
+
+    until: float
+    before: Rest
+
+
 def rest_seconds(error_class: ErrorClass, failures: int) -> float:
     """How long to rest where nobody said: 5 s doubling to 15 min with each failure in a row; a quota one hour."""
     if error_class == "quota":
@@ -70,68 +72,67 @@ class Health:
         tell: Callable[[Event], object] | None = None,
     ) -> None:
         """*file* None keeps it in memory. *tell* hears a warning when the file cannot be used."""
-        self.file = file
         self._environ = environ
         self._now = now
-        self._tell = tell
-        self._db = self._open(file)
+        self._file = HealthFile(file, tell)
+        self._claims: dict[str, Claim] = {}
         self._salt = self._read_salt()
 
     def rest(self, link: Link, until: float | None, error_class: ErrorClass, message: str) -> Rest:
         """Let *link* rest until *until*, or as long as its failures in a row say where that is None.
 
         A stated time that is shorter than the back-off does not let a link that keeps failing be hammered.
-        A failure while it rests already (of another job) does not count again.
+        A failure while it rests already (of another job) does not count again, and the longer rest stays; so does
+        what made the link go out.
         """
-        now, old = self._now(), self._row(link)
-        resting = old is not None and old.until > now
-        before = 0 if old is None else old.failures - resting
-        if until is None:
-            until = now + rest_seconds(error_class, before)
-        elif before > 0:
-            until = max(until, now + rest_seconds("rate_limit", before - 1))
-        if resting and old is not None and not old.out:
-            until = max(until, old.until)
-        new = Rest(until=until, since=now, error_class=error_class, message=message, failures=before + 1)
-        self._write(link, new)
-        return new
+
+        def write() -> Rest:
+            now, old = self._now(), self.last(link)
+            resting = old is not None and old.until > now
+            if old is not None and resting and old.out:
+                return old
+            before = 0 if old is None else old.failures - resting
+            new = Rest(
+                until=_end(until, error_class, before, now),
+                since=now,
+                error_class=error_class,
+                message=message,
+                failures=before + 1,
+            )
+            if old is not None and old.until > new.until:
+                new = replace(old, since=now)
+            return self._write(link, new)
+
+        return self._file.at_once(write)
 
     def out(self, link: Link, error_class: ErrorClass, message: str) -> Rest:
-        """Leave *link* alone until its key or the configuration changes, at most for an hour."""
-        now, old = self._now(), self._row(link)
+        """Leave *link* alone until its key or the configuration changes, at most for an hour, or as long as it
+        rests already."""
         self_hosted = error_class == "not_found" and link.provider.self_hosted
         seconds = OUT_SECONDS_SELF_HOSTED if self_hosted else OUT_SECONDS
-        failures = 1 if old is None else old.failures + 1
-        new = Rest(
-            until=now + seconds, since=now, error_class=error_class, message=message, failures=failures, out=True
-        )
-        self._write(link, new)
-        return new
+
+        def write() -> Rest:
+            now, old = self._now(), self.last(link)
+            new = Rest(
+                until=max(now + seconds, old.until if old else 0.0),
+                since=now,
+                error_class=error_class,
+                message=message,
+                failures=1 if old is None else old.failures + 1,
+                out=True,
+            )
+            return self._write(link, new)
+
+        return self._file.at_once(write)
 
     def resting(self, link: Link) -> Rest | None:
         """Why *link* is not asked now; None when it may be."""
-        row = self._row(link)
+        row = self.last(link)
         return None if row is None or row.until <= self._now() else row
 
-    def failures(self, link: Link) -> int:
-        """How often *link* failed in a row, its last rest over or not."""
-        row = self._row(link)
-        return 0 if row is None else row.failures
-
-    def succeeded(self, link: Link) -> None:
-        """*link* answered: all is forgotten."""
-        if self._row(link) is not None:
-            self.forget(link)
-
-    def forget(self, link: Link) -> None:
-        """Let *link* be asked again at once, with a clean record."""
-        self._ask("delete from rests where key = ?", (_key(link),), write=True)
-
-    def close(self) -> None:
-        self._db.close()
-
-    def _row(self, link: Link) -> Rest | None:
-        rows = self._ask(
+    def last(self, link: Link) -> Rest | None:
+        """The last rest of *link*, over or not; None when it is well, or out and has another key now."""
+        rows = self._file.ask(
             "select until, since, class, message, failures, fingerprint from rests where key = ?", (_key(link),)
         )
         if not rows:
@@ -139,6 +140,9 @@ class Health:
         until, since, error_class, message, failures, fingerprint = rows[0]
         if fingerprint is not None and fingerprint != self._fingerprint(link):
             return None
+        claim = self._claims.get(_key(link))
+        if claim is not None and until == claim.until:
+            return claim.before
         return Rest(
             until=until,
             since=since,
@@ -148,20 +152,70 @@ class Health:
             out=fingerprint is not None,
         )
 
-    def _write(self, link: Link, rest: Rest) -> None:
-        self._ask(
-            "insert or replace into rests values (?, ?, ?, ?, ?, ?, ?)",
-            (
-                _key(link),
-                rest.until,
-                rest.since,
-                rest.error_class,
-                rest.message,
-                rest.failures,
-                self._fingerprint(link) if rest.out else None,
-            ),
-            write=True,
-        )
+    def claim(self, link: Link) -> bool:
+        """Whether *link* may be asked by us: after a rest only one job does, and the others see it rest until that
+        one knows more, a minute at most. What is claimed must be given to `release`."""
+
+        def write() -> bool:
+            now, old = self._now(), self.last(link)
+            if old is None or old.until > now:
+                return old is None or old.out  # who asks what is out has been asked to
+            if _key(link) not in self._claims:
+                taken = self._write(link, replace(old, until=now + LEASE_SECONDS))
+                self._claims[_key(link)] = Claim(taken.until, old)
+            return True
+
+        return self.last(link) is None or self._file.at_once(write)
+
+    def release(self, link: Link) -> None:
+        """Undo `claim` where nothing was learned of *link*."""
+        claim = self._claims.pop(_key(link), None)
+        if claim is not None:
+            undo = "update rests set until = ? where key = ? and until = ?"
+            values = (claim.before.until, _key(link), claim.until)
+            self._file.at_once(lambda: self._file.ask(undo, values))
+
+    def failures(self, link: Link) -> int:
+        """How often *link* failed in a row, its last rest over or not."""
+        row = self.last(link)
+        return 0 if row is None else row.failures
+
+    def succeeded(self, link: Link, sent: float) -> None:
+        """*link* answered a request that was sent at *sent*: all that was known then is forgotten.
+
+        What another job has learned since is newer than this answer.
+        """
+        row = self.last(link)
+        if row is not None and row.since < sent:
+            self._file.at_once(
+                lambda: self._file.ask("delete from rests where key = ? and since < ?", (_key(link), sent))
+            )
+
+    def take_back(self, link: Link, rest: Rest, before: Rest | None) -> None:
+        """Make it as if *link* had not been given *rest*, unless another job has said more of it since."""
+
+        def write() -> None:
+            if self.last(link) != rest:
+                return
+            self._file.ask("delete from rests where key = ?", (_key(link),))
+            if before is not None:
+                self._write(link, before)
+
+        self._file.at_once(write)
+
+    def forget(self, link: Link) -> None:
+        """Let *link* be asked again at once, with a clean record."""
+        self._file.at_once(lambda: self._file.ask("delete from rests where key = ?", (_key(link),)))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, link: Link, rest: Rest) -> Rest:
+        self._claims.pop(_key(link), None)
+        fingerprint = self._fingerprint(link) if rest.out else None
+        told = (rest.until, rest.since, rest.error_class, rest.message, rest.failures, fingerprint)
+        self._file.ask("insert or replace into rests values (?, ?, ?, ?, ?, ?, ?)", (_key(link), *told))
+        return rest
 
     def _fingerprint(self, link: Link) -> str:
         """Tells whether the key is still the same one; the key cannot be told from it."""
@@ -169,63 +223,16 @@ class Health:
         return hashlib.sha256(f"{self._salt}{value}".encode()).hexdigest()[:16]
 
     def _read_salt(self) -> str:
-        self._ask("insert or ignore into meta values ('salt', ?)", (os.urandom(16).hex(),), write=True)
-        return str(self._ask("select value from meta where key = 'salt'")[0][0])
-
-    def _open(self, file: Path | None) -> sqlite3.Connection:
-        if file is None:
-            return _memory()
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            db = sqlite3.connect(file, timeout=30, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
-            return self._in_memory(error)
-        try:
-            file.chmod(0o600)
-            db.execute("pragma journal_mode=wal")
-            db.execute("pragma synchronous=normal")
-            db.executescript(SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            db.close()
-            return self._in_memory(error)
-        return db
-
-    def _in_memory(self, error: Exception) -> sqlite3.Connection:
-        if self._tell is not None:
-            self._tell(
-                Warned(
-                    message=f"{self.file}: cannot be used, rests are kept in memory only: {error}",
-                    hint="move the file away, or check the folder's permissions and space",
-                )
-            )
-        return _memory()
-
-    def _ask(self, sql: str, values: Sequence[Any] = (), *, write: bool = False) -> list[tuple[Any, ...]]:
-        """Rows of *sql*; when the file fails, memory takes over for the rest of this process."""
-        try:
-            return self._run(sql, values, write)
-        except sqlite3.Error as error:
-            self._db.close()
-            self._db = self._in_memory(error)
-            return self._run(sql, values, write)
-
-    def _run(self, sql: str, values: Sequence[Any], write: bool) -> list[tuple[Any, ...]]:
-        if not write:
-            return self._db.execute(sql, values).fetchall()
-        self._db.execute("begin immediate")
-        try:
-            rows = self._db.execute(sql, values).fetchall()
-        except sqlite3.Error:
-            self._db.execute("rollback")
-            raise
-        self._db.execute("commit")
-        return rows
+        new = os.urandom(16).hex()
+        self._file.at_once(lambda: self._file.ask("insert or ignore into meta values ('salt', ?)", (new,)))
+        return str(self._file.ask("select value from meta where key = 'salt'")[0][0])
 
 
-def _memory() -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.executescript(SCHEMA)
-    return db
+def _end(stated: float | None, error_class: ErrorClass, before: int, now: float) -> float:
+    """When a rest ends that begins now, after *before* failures in a row."""
+    if stated is None:
+        return now + rest_seconds(error_class, before)
+    return max(stated, now + rest_seconds("rate_limit", before - 1)) if before > 0 else stated
 
 
 def _key(link: Link) -> str:

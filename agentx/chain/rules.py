@@ -59,8 +59,9 @@ CODES: tuple[Rule, ...] = (
         r"(daily|monthly|weekly)_.*limit.*",
         r"out_of_credits",
         r"account_overdue|arrearage",
+        r"servicequotaexceededexception",
     ),
-    _words("quota", r"1113|13(0[89]|1\d|2[01])", statuses=(429,)),  # Z.ai: balance, plan and package limits
+    _words("quota", r"1113|13(0[89]|1\d|2[01])", statuses=(400, 403, 429)),  # Z.ai: balance, plan, package
     _words(
         "overloaded",
         r"(.*_)?overloaded(_error)?",
@@ -101,6 +102,8 @@ CODES: tuple[Rule, ...] = (
         r"model_not_(found|available|exist)|unknown_model|invalid_model|model_decommissioned",
         r"deploymentnotfound|resourcenotfoundexception|model_terms_required",
     ),
+    # Groq: the model wrote a call that cannot be read; the request is well, and another try may be, too
+    _words("invalid_reply", r"tool_use_failed|output_parse_failed|json_validate_failed", statuses=(400, 422)),
     _words("malformed_history", r"invalid_encrypted_content|invalid_tool_call_id|invalid_request_message_order"),
 )
 """What codes and types say, before anything else is read."""
@@ -112,8 +115,8 @@ TEXTS: tuple[Rule, ...] = (
         r"exceeded your current quota|quota (is |has been )?exhausted",
         r"insufficient (balance|credits?|funds|quota)",
         r"(out of|no|no remaining|requires? more|need more) credits|add [\w ]{0,20}credits",
-        r"\b(key|daily|monthly|weekly|spend(ing)?|usage|free[- ]tier|billing)[\w -]{0,20} limit[\w ]{0,20}"
-        r"(exceeded|reached|exhausted|hit)",
+        r"\b(daily|monthly|weekly|spend(ing)?|free[- ]tier|billing|(key|usage)(?![\w -]{0,20}\brate\b))"
+        r"[\w -]{0,20} limit[\w ]{0,20}(exceeded|reached|exhausted|hit)",
         r"reached your [\w ,]{0,30}(usage|spend|quota|credit)|regain access",
         r"payment required",
         r"(free[- ]tier|credits?|balance)[\w -]{0,30}(depleted|exhausted|used up)",
@@ -168,7 +171,7 @@ TEXTS: tuple[Rule, ...] = (
         r"tool_call_id|tool call ids?|text content blocks must be",
         statuses=(400, 422, 500),
     ),
-    _text("bad_request", r"no endpoints found that support", statuses=(404,)),
+    _text("bad_request", r"no endpoints found (that|matching)", statuses=(404,)),  # OpenRouter: not with that
     _text(
         "not_found",
         r"\bmodels? [`'\"\w./:@-]{0,80} ?(is |was )?(not|no longer) (found|available|supported)",
@@ -186,6 +189,7 @@ STATUSES: dict[int, ErrorClass] = {
     402: "quota",
     403: "auth",
     404: "not_found",
+    407: "network",  # a proxy in between wants a login of its own: nobody was reached
     408: "timeout",
     409: "server",
     410: "not_found",
@@ -196,6 +200,7 @@ STATUSES: dict[int, ErrorClass] = {
     498: "overloaded",  # Groq: the flex tier is out of capacity
     503: "overloaded",
     504: "timeout",
+    511: "network",  # the page of a captive portal
     524: "timeout",  # Cloudflare waited for the origin
     529: "overloaded",
 }

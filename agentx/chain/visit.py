@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from agentx.chain.classify import Failure, classify
 from agentx.chain.decide import BROKEN, Attempts, Step, decide
 from agentx.config.links import Link
-from agentx.errors import RequestFailed
+from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
@@ -19,7 +20,8 @@ Check = Callable[[Link, Request, Reply], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands."""
+    """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands, `log` of
+    the traceback where a reply broke our own code."""
 
     wires: Callable[[Link], Wire]
     timers: Timers
@@ -31,6 +33,7 @@ class Means:
     check: Check | None
     failed: Callable[[Link, Failure], None]
     prepared: Callable[[Link, str], None]
+    log: Callable[[str], object]
 
 
 class Visit:
@@ -42,6 +45,8 @@ class Visit:
         self.attempts: Attempts = attempts
         self.request: Request | None = None
         self.failure: Failure | None = None
+        self.sent = 0.0
+        """When the request that was answered went out (epoch seconds)."""
         self._means = means
         self._too_large: Request | None = None
 
@@ -66,13 +71,30 @@ class Visit:
                     self.attempts, sent=request.estimate, max_tokens=request.max_tokens, shrank=True
                 )
                 self.request = request
-            reply = await means.wires(link).ask(request, means.timers)
-            if means.check is not None:
-                await means.check(link, request, reply)
+            reply = await self._reply(request)
         except RequestFailed as error:
             self.failure = classify(error, link.provider, means.now())
             means.failed(link, self.failure)
             return self._obey(decide(self.failure, self.attempts, means.random()), self.failure)
+        return reply
+
+    async def _reply(self, request: Request) -> Reply:
+        """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
+        means, link = self._means, self.link
+        self.sent = means.now()
+        try:
+            reply = await means.wires(link).ask(request, means.timers)
+            if means.check is not None:
+                await means.check(link, request, reply)
+        except AgentxError:
+            raise
+        except Exception as error:  # what one server says must not end a chain that has other links
+            means.log(traceback.format_exc())
+            raise RequestFailed(
+                f"what came could not be read: {type(error).__name__}: {error}",
+                phase="reply",
+                error_class="invalid_reply",
+            ) from error
         return reply
 
     def _not_smaller(self) -> Step:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import random as chance
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 
-from agentx.chain import verdict
+from agentx.chain import pause, verdict
 from agentx.chain.classify import Failure
 from agentx.chain.decide import BROKEN, REFUSED, Attempts, Step
 from agentx.chain.health import Health, Rest
 from agentx.chain.visit import Check, Means, Prepare, Visit
+from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
 from agentx.events import Event, LinkFailed, LinkSwitched, Waiting, utc
@@ -24,8 +25,6 @@ from agentx.wires.messages import Reply, Request, Timers, Wire
 
 LOOK_UP_SECONDS = 30.0
 """A wait looks at the clock this often: machines sleep, clocks jump, other jobs find that a link is well."""
-OFFLINE_FIRST, OFFLINE_LONGEST = 5.0, 60.0
-JITTER, MOST_JITTER = 0.1, 30.0
 MOST_REFUSALS = 2
 MAX_WAIT_SECONDS = 8 * 3600.0
 PATIENCE_SECONDS = 30.0
@@ -38,24 +37,6 @@ class Answer:
     link: Link
     request: Request
     reply: Reply
-
-
-@dataclass(slots=True)
-class Walk:
-    """What is known while one request looks for its answer; links are named by their `name`."""
-
-    prepare: Prepare
-    check: Check | None
-    ended: dict[str, verdict.Ended] = field(default_factory=dict[str, verdict.Ended])
-    unfit: set[str] = field(default_factory=set[str])
-    """They are not asked again for this request."""
-    unreached: set[str] = field(default_factory=set[str])
-    broken: dict[str, int] = field(default_factory=dict[str, int])
-    refusals: int = 0
-    last: verdict.Ended | None = None
-    since: float | None = None
-    """When it was first seen that this request is in trouble (epoch seconds)."""
-    offline_rounds: int = 0
 
 
 class Chain:
@@ -75,9 +56,11 @@ class Chain:
         max_wait_seconds: float = MAX_WAIT_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         learn: Callable[[Link, int, str], object] | None = None,
+        log: Callable[[str], object] | None = None,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
-        never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves.
+        never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
+        *log* of tracebacks.
 
         Raises NoUsableModel when there are no links.
         """
@@ -94,6 +77,7 @@ class Chain:
         self._max_wait = max_wait_seconds
         self._patience = min(patience_seconds, max_wait_seconds)
         self._learn = learn or _nothing
+        self._log = log or _nothing
         self._started = now()
         self._current: Link | None = None
         self._answered = False
@@ -115,12 +99,18 @@ class Chain:
             link = self._ready(walk)
             if link is None:
                 await self._wait(walk)
-            elif (answer := await self._visit(link, walk)) is not None:
-                return answer
+            elif self.health.claim(link):
+                try:
+                    answer = await self._visit(link, walk)
+                finally:
+                    self.health.release(link)
+                if answer is not None:
+                    return answer
 
-    def _ready(self, walk: Walk) -> Link | None:
+    def _ready(self, walk: Walk, without: Collection[str] = ()) -> Link | None:
         """The first link that may be asked; else one that an earlier process put out, once: it may be mended."""
-        rests = [(link, self.health.resting(link)) for link in self.links if link.name not in walk.unfit]
+        left = [link for link in self.links if link.name not in walk.unfit and link.name not in without]
+        rests = [(link, self.health.resting(link)) for link in left]
         for link, rest in rests:
             if rest is None:
                 return link
@@ -133,9 +123,14 @@ class Chain:
         """The answer of *link*; None when the next one should be asked."""
         again = walk.ended.get(link.name)
         if again is not None and walk.since is not None:
-            self._check_time(walk, walk.since, self._now(), again.error_class)
+            self._check_time(walk, walk.since, self._now())
         fresh = again is None and self.health.failures(link) == 0
-        attempts = Attempts(sent=0, fresh=fresh, broken=walk.broken.get(link.name, 0))
+        attempts = Attempts(
+            sent=0,
+            fresh=fresh,
+            broken=walk.broken.get(link.name, 0),
+            alone=self._ready(walk, without=[link.name]) is None,
+        )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
         if link.name not in self._too_small:
             self._switch(link, visit.reason)
@@ -150,7 +145,7 @@ class Chain:
             self._leave(visit, outcome, walk)
             return None
         assert visit.request is not None
-        self._served(link, walk)
+        self._served(visit, walk)
         return Answer(link, visit.request, outcome)
 
     def _means(self, walk: Walk) -> Means:
@@ -165,6 +160,7 @@ class Chain:
             check=walk.check,
             failed=lambda link, failure: self._failed(link, failure, walk),
             prepared=self._switch,
+            log=self._log,
         )
 
     def _switch(self, link: Link, reason: str) -> None:
@@ -176,7 +172,7 @@ class Chain:
 
     def _failed(self, link: Link, failure: Failure, walk: Walk) -> None:
         self._tell(_event(link, failure))
-        (walk.unreached.discard if failure.connected else walk.unreached.add)(link.name)
+        walk.reached = walk.reached or failure.connected
         self._note(walk, verdict.of_failure(link, failure))
 
     def _note(self, walk: Walk, ended: verdict.Ended) -> None:
@@ -192,17 +188,21 @@ class Chain:
         if step.fate == "out":
             self.health.out(link, failure.error_class, failure.message)
         elif step.fate == "rest" or failure.error_class in BROKEN:
-            self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
+            missed = walk.missed.get(link.name)
+            before = missed.before if missed else self.health.last(link)
+            rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
+            if not failure.connected:
+                walk.missed[link.name] = Charge(link, rest, before)
         if step.fate == "unfit":
             walk.unfit.add(link.name)
-        if failure.error_class in REFUSED:
+        if failure.error_class in REFUSED and failure.scope == "request":
             walk.refusals += 1
             if walk.refusals >= MOST_REFUSALS:
                 raise verdict.refused(self._endings(walk))
 
-    def _served(self, link: Link, walk: Walk) -> None:
-        """*link* is well. What others refused and it did not was their own trouble: they rest."""
-        self.health.succeeded(link)
+    def _served(self, visit: Visit, walk: Walk) -> None:
+        """The link is well. What others refused and it did not was their own trouble: they rest."""
+        self.health.succeeded(visit.link, visit.sent)
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
@@ -228,35 +228,30 @@ class Chain:
         now = self._now()
         if walk.since is None:
             walk.since = now
-        offline = not walk.unfit and all(link.name in walk.unreached for link, _ in rests)
-        first, rest = min(rests, key=lambda pair: pair[1].until)
-        until, found = rest.until, rest.error_class
-        reason = f"every link rests; {first.name} is back first ({found}: {rest.message})"
-        if offline:
-            until, found = (
-                now + min(OFFLINE_LONGEST, OFFLINE_FIRST * 2.0 ** min(walk.offline_rounds, 10)),
-                "offline",
-            )
-            reason = f"offline: no link can be reached ({rest.message})"
-        self._check_time(walk, walk.since, until, found)
-        until += self._random() * min(JITTER * (until - now), MOST_JITTER)
-        self._tell(Waiting(until=utc(until), reason=reason))
+        # With links asked and none reached it is the network that is gone, whatever else rests meanwhile.
+        offline = bool(walk.missed) and not walk.reached
+        wait = pause.offline(rests, walk.missed, walk.offline_rounds, now) if offline else pause.limited(rests)
+        self._check_time(walk, walk.since, wait.until, nobody=wait.nobody and not self._answered)
+        until = wait.until + pause.jitter(wait.until - now, self._random())
+        self._tell(Waiting(until=utc(until), reason=wait.reason))
+        passed_over = walk.missed if offline else ()
         while (left := until - self._now()) > 0:
             await self._sleep(min(LOOK_UP_SECONDS, left))
-            if not offline and self._ready(walk) is not None:
-                return
-        if offline:  # no link is to blame: nothing is charged to them
+            if self._ready(walk, without=passed_over) is not None:
+                break
+        if offline:  # no link is to blame
             walk.offline_rounds += 1
-            for link, _ in rests:
-                self.health.forget(link)
+            for charge in walk.missed.values():
+                self.health.take_back(charge.link, charge.rest, charge.before)
+        walk.missed, walk.reached = {}, False
 
     def _coming_back(self, link: Link, walk: Walk) -> Rest | None:
         rest = None if link.name in walk.unfit else self.health.resting(link)
         return None if rest is None or rest.out else rest
 
-    def _check_time(self, walk: Walk, since: float, until: float, error_class: str) -> None:
-        """Raises what ends the request when *until* is later than a request in trouble *since* then may take."""
-        nobody = error_class == "offline" and not self._answered
+    def _check_time(self, walk: Walk, since: float, until: float, *, nobody: bool = False) -> None:
+        """Raises what ends the request when *until* is later than a request in trouble *since* then may take.
+        *nobody*: no link could be connected to, ever."""
         allowed = self._patience if nobody else self._max_wait
         if until <= since + allowed:
             return

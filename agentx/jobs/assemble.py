@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import random
 import re
@@ -32,6 +33,7 @@ from agentx.jobs.status import Meter, totals
 from agentx.jobs.store import Job, Order
 from agentx.jobs.workspace import INSTRUCTIONS, changed_since, instructions_of, read_text
 from agentx.journal import Entry, Journal
+from agentx.tools.cleaning import Redactor
 from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
@@ -95,7 +97,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     )
     turns = Turns(
         journal=journal,
-        chain=_chain(journal, around, wires, stack, lambda link, limit, why: turns.learn(link, limit, why)),
+        chain=_chain(job, journal, around, wires, stack, lambda link, limit, why: turns.learn(link, limit, why)),
         context=context,
         registry=registry,
         toolbox=toolbox,
@@ -154,6 +156,7 @@ def _toolbox(job: Job, journal: Journal, around: Surroundings, workspace: Path) 
 
 
 def _chain(
+    job: Job,
     journal: Journal,
     around: Surroundings,
     wires: _Wires,
@@ -179,7 +182,14 @@ def _chain(
         max_wait_seconds=longest,
         patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
         learn=learn,
+        log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
+
+
+def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
+    """Add *text* to the log of *job*, without keys; a log that cannot be written stops nothing."""
+    with contextlib.suppress(OSError), job.log.open("a", encoding="utf-8", errors="replace") as log:
+        log.write(hide(text))
 
 
 def timers_of(config: Config) -> Timers:

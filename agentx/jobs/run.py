@@ -16,7 +16,7 @@ from agentx import __version__
 from agentx.agent.ending import Ending, ending_of, interrupted, unfinished
 from agentx.errors import AgentxError, StateError
 from agentx.events import JobEnded, JobResumed, JobStarted, Warned
-from agentx.jobs.assemble import Surroundings, assemble, key_values, limits_of
+from agentx.jobs.assemble import Surroundings, assemble, key_values, limits_of, write_log
 from agentx.jobs.lock import JobLock, Owner
 from agentx.jobs.status import totals
 from agentx.jobs.store import Job, Order
@@ -109,8 +109,7 @@ async def _ending(
     except AgentxError as error:
         return ending_of(error)
     except Exception as error:  # noqa: BLE001  the job's last line: whatever broke, the job has an ending
-        with contextlib.suppress(OSError), job.log.open("a", encoding="utf-8", errors="replace") as log:
-            log.write(hide(traceback.format_exc()))
+        write_log(job, traceback.format_exc(), hide)
         return unfinished(
             f"internal error: {type(error).__name__}: {error}",
             hint=f"the traceback is in {job.log}; please report it, then `agentx resume {job.id}`",

@@ -10,6 +10,7 @@ import pytest
 
 from agentx.chain.health import Health
 from agentx.chain.walk import Chain
+from agentx.config.cards import read_cards
 from agentx.config.links import Link, Provider
 from agentx.errors import ErrorClass, RequestFailed
 from agentx.events import Event
@@ -50,6 +51,7 @@ class World:
     events: list[Event] = field(default_factory=list[Event])
     asked: list[Asked] = field(default_factory=list[Asked])
     learned: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    logged: list[str] = field(default_factory=list[str])
     scripts: dict[str, Script] = field(default_factory=dict[str, Script])
     in_flight: int = 0
     most_in_flight: int = 0
@@ -83,6 +85,7 @@ class World:
             random=lambda: 0.5,
             max_wait_seconds=max_wait_seconds,
             learn=lambda link, limit, evidence: self.learned.append((link.provider.name, limit)),
+            log=self.logged.append,
         )
 
     def wire(self, link: Link) -> Wire:
@@ -168,3 +171,14 @@ def fail() -> Failures:
 @pytest.fixture(scope="session")
 def link_of() -> Callable[..., Link]:
     return make_link
+
+
+@pytest.fixture(scope="session")
+def shipped_card(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Provider]:
+    """A provider with the words that its shipped card knows."""
+    cards = read_cards(tmp_path_factory.mktemp("no cards of one's own"))
+
+    def provider(name: str) -> Provider:
+        return Provider(name=name, card=name, wire=cards[name].wire, errors=cards[name].patterns())
+
+    return provider

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentx.chain.body import ECHOES, MESSAGE_KEYS, WORD_KEYS
 from agentx.chain.classify import classify
+from agentx.chain.waits import MILLISECOND_FIELDS, MOMENT_FIELDS, SECOND_FIELDS
 from agentx.config.links import ErrorPattern, Provider
 from agentx.errors import ErrorClass, Phase, RequestFailed
 
@@ -52,6 +55,8 @@ def error(message: str = "", **more: Any) -> dict[str, Any]:
                          "details": [{"violations": [{"quotaId": "RequestsPerDayPerProject"}]}]}}, "quota"),
         (429, {"error": {"message": "You exceeded your current quota, limit: 0", "status": "RESOURCE_EXHAUSTED"}},
          "quota"),
+        (400, error("limit", code="1310"), "quota"),
+        (400, {"__type": "ServiceQuotaExceededException", "message": "x"}, "quota"),
         # Overload, also under 429
         (429, error("temporarily overloaded", code="1305"), "overloaded"),
         (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded"),
@@ -63,6 +68,11 @@ def error(message: str = "", **more: Any) -> dict[str, Any]:
         (500, error("server busy, please try again"), "overloaded"),
         # Rate limits
         (429, "", "rate_limit"),
+        (429, error("API key rate limit exceeded"), "rate_limit"),
+        (429, error("Per-key rate limit exceeded, slow down"), "rate_limit"),
+        (429, error("Per-key token rate limit exceeded"), "rate_limit"),
+        (429, error("Usage rate limit exceeded"), "rate_limit"),
+        (429, error("Your API key usage limit is exceeded"), "quota"),
         (429, error("Rate limit reached for gpt in requests per day", code="rate_limit_exceeded"), "rate_limit"),
         (429, error("x", status="RESOURCE_EXHAUSTED"), "rate_limit"),
         (429, {"error": {"message": "You exceeded your current quota", "status": "RESOURCE_EXHAUSTED",
@@ -102,6 +112,13 @@ def error(message: str = "", **more: Any) -> dict[str, Any]:
         # Content
         (400, error("The response was filtered", code="content_filter"), "content_filter"),
         (403, error("Your input was flagged by moderation", code=403), "content_filter"),
+        # A call that the model wrote wrongly
+        (400, error("Failed to call a function.", type="invalid_request_error", code="tool_use_failed"),
+         "invalid_reply"),
+        # Gateways, proxies and portals in between
+        (403, "<html><title>Just a moment...</title></html>", "server"),
+        (407, "", "network"),
+        (511, "<html><title>Hotel</title></html>", "network"),
         # Plain statuses
         (400, "", "bad_request"),
         (400, error("unknown field", type="invalid_request_error"), "bad_request"),
@@ -185,6 +202,46 @@ def test_a_card_knows_its_provider_best() -> None:
     assert class_of(failed(500, error("please come back tomorrow")), provider) == "server"
 
 
+@pytest.mark.parametrize(
+    ("card", "status", "body", "expected"),
+    [
+        ("openrouter", 404, error("No endpoints found that support image input", code=404), "bad_request"),
+        ("openrouter", 404, error("No endpoints found that support tool use", code=404), "bad_request"),
+        ("openrouter", 404, error("No endpoints found matching your data policy", code=404), "bad_request"),
+        ("openrouter", 404, error("No endpoints found for qwen/nothing.", code=404), "not_found"),
+        ("openrouter", 429, error("API key rate limit exceeded", code=429), "rate_limit"),
+        ("openrouter", 403, error("Key limit exceeded (total limit)", code=403), "quota"),
+        ("groq", 400, error("Failed to call a function. Please adjust your prompt.", type="invalid_request_error",
+                            code="tool_use_failed", failed_generation="rate limit"), "invalid_reply"),
+        ("zai", 400, error("Weekly/Monthly limit exhausted.", code="1310"), "quota"),
+        ("bedrock", 400, {"__type": "ServiceQuotaExceededException", "message": "x"}, "quota"),
+    ],
+)  # fmt: skip
+def test_the_shipped_cards_agree_with_the_table(
+    shipped_card: Callable[[str], Provider], card: str, status: int, body: Any, expected: ErrorClass
+) -> None:
+    assert class_of(failed(status, body), shipped_card(card)) == expected
+
+
+def test_an_empty_account_does_not_come_back_with_the_next_millisecond(
+    shipped_card: Callable[[str], Provider],
+) -> None:
+    """The headers of a rate limit come with every answer; what is used up here is another thing."""
+    headers = {"x-ratelimit-reset-requests": "6ms", "x-ratelimit-reset-tokens": "1s"}
+    body = error("You exceeded your current quota", type="insufficient_quota", code="insufficient_quota")
+    empty = failed(429, body, headers=headers)
+    assert classify(empty, shipped_card("openai"), NOW).retry_at is None
+    stated = failed(429, body, headers={**headers, "retry-after": "7200"})
+    assert classify(stated, shipped_card("openai"), NOW).retry_at == NOW + 7200
+    text = error("Rate limit reached on tokens per day (TPD): Limit 100000. Please try again in 7m12s.")
+    assert classify(failed(429, text, headers=headers), shipped_card("groq"), NOW).retry_at == NOW + 432
+
+
+def test_behind_a_proxy_that_lets_nobody_through_nobody_was_reached() -> None:
+    assert not classify(failed(407), PROVIDER, NOW).connected
+    assert classify(failed(403), PROVIDER, NOW).connected
+
+
 def test_what_is_not_known_is_marked_so() -> None:
     assert not classify(failed(418, error("teapot")), PROVIDER, NOW).known
     assert not classify(failed(400, error("teapot")), PROVIDER, NOW).known
@@ -225,6 +282,45 @@ def test_the_largest_output_that_fits_is_read() -> None:
     assert (found.error_class, found.output_cap) == ("output_cap", 8192)
     text = "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens"
     assert classify(failed(400, error(text)), PROVIDER, NOW).output_cap == 32_000
+
+
+TIME_FIELDS = {*MILLISECOND_FIELDS, *SECOND_FIELDS, *MOMENT_FIELDS, "retrydelay"}
+OTHERS = {"metadata", "details", "errors", "choices", "n_ctx", "n_prompt_tokens", "status_code"}
+KEYS = st.sampled_from(sorted({*WORD_KEYS, *MESSAGE_KEYS, *ECHOES, *TIME_FIELDS, *OTHERS}))
+"""The keys that are read: under any other an odd value does not matter."""
+ODD_TEXTS = (
+    *("", "²", "٤٠٠", "444", "9" * 5000, "-1", "1e999", "inf", "nan", "{", "[", "data: {", '{"code": "²"}'),
+    *("Thu, 30 Jul 99999999999 01:00:30 GMT", "resets 3am (America/Argentina)", "0000-00-00T00:00:00Z"),
+    *("max_tokens must be at most " + "9" * 5000, "try again in " + "9" * 400 + "h", "2026-07-30T01:00:00+99:99"),
+    chr(0xD800),
+)
+ODD = st.sampled_from(ODD_TEXTS) | st.text(max_size=20) | st.floats() | st.integers() | st.booleans() | st.none()
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([None, 200, 400, 403, 413, 429, 500]),
+    st.dictionaries(KEYS, st.recursive(ODD, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner))),
+    st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset"]), ODD.map(str)),
+)
+def test_no_odd_value_under_a_key_that_is_read_breaks_it(
+    status: int | None, body: dict[str, Any], headers: dict[str, str]
+) -> None:
+    found = classify(failed(status, body, headers=headers), PROVIDER, NOW)
+    assert found.message.isprintable()
+    assert found.retry_at is None or found.retry_at > NOW
+
+
+@pytest.mark.parametrize("body", ["[" * 30_000, '{"a":' * 30_000, json.dumps(error("x", code="9" * 5000))])
+def test_a_body_that_is_too_deep_or_too_long_to_be_true_breaks_nothing(body: str) -> None:
+    assert class_of(failed(400, body)) == "bad_request"
+
+
+def test_an_error_that_is_nested_as_deep_as_json_goes_is_read_as_far_as_makes_sense() -> None:
+    body: Any = "slow down"
+    for _ in range(900):
+        body = {"error": body}
+    assert class_of(failed(429, json.dumps(body))) == "rate_limit"
 
 
 @settings(deadline=None)

@@ -73,11 +73,84 @@ def test_a_failure_while_it_rests_neither_counts_again_nor_shortens_the_rest(
     assert (rest.until - clock.now(), rest.failures) == (100, 1)
 
 
-def test_success_forgets_everything(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
+def test_success_forgets_everything_that_was_known_before_it_was_asked(
+    health: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
     link = link_of("a")
     health.rest(link, None, "server", "x")
-    health.succeeded(link)
+    clock.advance(5)
+    health.succeeded(link, clock.now())
     assert (health.resting(link), health.failures(link)) == (None, 0)
+
+
+@pytest.fixture
+def other(tmp_path: Path, health: Health, clock: VirtualClock) -> Iterator[Health]:
+    """The health of another job, on the same file."""
+    made = Health(tmp_path / "state" / "health.db", environ={}, now=clock.now)
+    yield made
+    made.close()
+
+
+def test_the_longer_rest_of_another_job_stays(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    other.rest(link, clock.now() + 3600, "quota", "an hour")
+    clock.advance(1)
+    health.rest(link, None, "server", "a blip")
+    rest = other.resting(link)
+    assert rest is not None
+    assert (rest.until - clock.now(), rest.error_class, rest.message) == (3599, "quota", "an hour")
+    health.rest(link, clock.now() + 7200, "quota", "two hours")
+    rest = other.resting(link)
+    assert rest is not None
+    assert (rest.until - clock.now(), rest.message) == (7200, "two hours")
+
+
+def test_what_another_job_writes_in_between_is_not_lost(tmp_path: Path, link_of: LinkOf) -> None:
+    """The clock is read between reading and writing: at that very moment another job wants to write, too."""
+    file, link, wrote = tmp_path / "health.db", link_of("a"), list[bool]()
+    rival = sqlite3.connect(file, timeout=0, isolation_level=None)
+
+    def now() -> float:
+        try:
+            rival.execute("insert or replace into rests values ('x', 1, 1, 'server', 'x', 1, null)")
+            wrote.append(True)
+        except sqlite3.OperationalError as error:
+            wrote.append("locked" not in str(error))
+        return 1000.0
+
+    health = Health(file, environ={}, now=now)
+    health.rest(link, None, "server", "x")
+    health.out(link, "auth", "x")
+    health.close()
+    rival.close()
+    assert wrote == [False, False]
+
+
+def test_out_is_not_turned_into_a_short_rest(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    other.out(link, "auth", "the key is refused")
+    clock.advance(1)
+    assert health.rest(link, None, "server", "a blip").out
+    rest = other.resting(link)
+    assert rest is not None
+    assert (rest.out, rest.until - clock.now()) == (True, 3599)
+
+
+def test_a_late_answer_does_not_end_a_rest_that_another_job_has_learned_since(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link, sent = link_of("a"), clock.now()
+    clock.advance(10)
+    other.rest(link, clock.now() + 3600, "rate_limit", "an hour")
+    clock.advance(10)
+    health.succeeded(link, sent)
+    assert other.resting(link) is not None
+    health.succeeded(link, clock.now())
+    assert other.resting(link) is None
 
 
 def test_rests_belong_to_endpoint_model_and_key_variable(health: Health, link_of: LinkOf) -> None:
@@ -111,6 +184,58 @@ def test_a_link_that_is_out_comes_back_when_its_key_changes(
     assert health.resting(link) is None
     health.close()
     assert b"old" not in (tmp_path / "health.db").read_bytes()
+
+
+def test_after_a_rest_one_job_asks_and_the_others_wait_for_it(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    assert (health.claim(link), other.claim(link)) == (True, True), "a link that is well may be asked by all"
+    health.rest(link, clock.now() + 10, "rate_limit", "x")
+    assert other.claim(link) is False
+    clock.advance(10)
+    assert (health.claim(link), other.claim(link)) == (True, False)
+    assert (health.resting(link) is None, other.resting(link) is None) == (True, False)
+    health.succeeded(link, clock.now())
+    health.release(link)
+    assert (other.resting(link), other.claim(link)) == (None, True)
+
+
+def test_the_failure_of_the_one_that_asked_counts_and_rests_as_ever(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link, seconds = link_of("a"), list[float]()
+    for _ in range(3):
+        assert health.claim(link)
+        seconds.append(health.rest(link, None, "server", "x").until - clock.now())
+        health.release(link)
+        seen = other.resting(link)
+        assert seen is not None
+        assert seen.until - clock.now() == seconds[-1]
+        clock.advance(seconds[-1])
+    assert seconds == [5, 10, 20]
+
+
+def test_one_that_asked_and_learned_nothing_leaves_the_link_to_the_others(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    health.rest(link, None, "server", "x")
+    clock.advance(5)
+    assert health.claim(link)
+    health.release(link)
+    assert (other.claim(link), health.claim(link), other.failures(link)) == (True, False, 1)
+
+
+def test_one_that_was_killed_while_it_asked_is_waited_for_no_longer_than_a_minute(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a")
+    health.rest(link, None, "server", "x")
+    clock.advance(5)
+    assert (health.claim(link), other.claim(link)) == (True, False)
+    clock.advance(60)
+    assert other.claim(link)
 
 
 def test_out_is_not_for_ever(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:

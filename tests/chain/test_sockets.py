@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import httpx
 import pytest
 
+from agentx.chain.health import Health
 from agentx.chain.walk import Answer, Chain
 from agentx.config.links import Link, Provider
 from agentx.testing import faults
@@ -101,3 +106,49 @@ def test_the_primary_that_is_always_busy_is_asked_once_in_twenty_calls() -> None
     with FaultServer(schedule=busy) as bad, FaultServer() as good:
         ask(link_to("bad", bad.v1), link_to("good", good.v1), calls=20)
         assert (len(bad.chats), len(good.chats)) == (1, 20)
+
+
+SCRIPT = """
+import asyncio, sys
+from pathlib import Path
+import httpx
+from agentx.chain.health import Health
+from agentx.chain.walk import Chain
+from agentx.config.links import Link, Provider
+from agentx.errors import ChainExhausted
+from agentx.wires.messages import Message, Request
+from agentx.wires.openai import OpenAIWire
+
+provider = Provider(name="busy", card="c", wire="openai", base_url=sys.argv[2], self_hosted=True)
+
+async def prepare(link, reason):
+    return Request(model="scripted", messages=[Message(role="user", text="hello")], max_tokens=50)
+
+async def run():
+    async with httpx.AsyncClient(trust_env=False) as client:
+        health = Health(Path(sys.argv[1]), environ={})
+        links = [Link(provider=provider, model="scripted", name="busy")]
+        wire = OpenAIWire(provider, client, lambda: None)
+        try:
+            await Chain(links, wires=lambda link: wire, health=health, max_wait_seconds=0).ask(prepare)
+        except ChainExhausted:
+            pass
+        health.close()
+
+asyncio.run(run())
+"""
+
+
+def test_of_ten_processes_one_asks_when_a_rest_is_over(tmp_path: Path) -> None:
+    """And what it hears is known to the others: they do not ask at all."""
+    file = tmp_path / "health.db"
+    with FaultServer(schedule=faults.always(faults.rate_limited(3600))) as busy:
+        health = Health(file, environ={})
+        health.rest(link_to("busy", busy.v1), time.time() - 1, "rate_limit", "an earlier rest, just over")
+        health.close()
+        started = [
+            subprocess.Popen([sys.executable, "-c", SCRIPT, str(file), busy.v1], stderr=subprocess.PIPE, text=True)
+            for _ in range(10)
+        ]
+        assert [process.communicate()[1] for process in started] == [""] * 10
+        assert len(busy.chats) == 1

@@ -48,7 +48,32 @@ def gemini(quota: str, delay: str) -> str:
         ({"x-ms-retry-after-ms": "274579000"}, 274_579),
         ({"retry-after": "6m0s"}, 360),
         ({"retry-after": "99999999"}, 8 * DAY),
-        ({"x-ratelimit-reset-requests": "6ms", "x-ratelimit-reset-tokens": "6m0s"}, 360),
+        ({"x-ratelimit-reset-requests": "10s", "x-ratelimit-reset-tokens": "6m0s"}, 10),
+        (
+            {
+                "x-ratelimit-remaining-requests-day": "900",
+                "x-ratelimit-reset-requests-day": "33011",
+                "x-ratelimit-remaining-tokens-minute": "120",
+                "x-ratelimit-reset-tokens-minute": "11",
+            },
+            11,
+        ),
+        (
+            {
+                "anthropic-ratelimit-unified-5h-reset": str(int(NOW) + 500),
+                "anthropic-ratelimit-unified-5h-status": "allowed",
+                "anthropic-ratelimit-unified-7d-reset": str(int(NOW) + 5000),
+                "anthropic-ratelimit-unified-7d-status": "rejected",
+            },
+            5000,
+        ),
+        ({"ratelimit": '"default";r=0;t=50'}, 50),
+        ({"ratelimit": '"minute";r=3;t=50, "day";r=0;t=5000'}, 5000),
+        ({"ratelimit": "limit=100, remaining=0, reset=50"}, 50),
+        ({"retry-after": "120, 120"}, 120),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "nan"}, None),
         (
             {
                 "x-ratelimit-remaining-requests": "0",
@@ -93,6 +118,11 @@ def test_headers(headers: dict[str, str], seconds: float | None) -> None:
         (json.dumps({"message": "slow", "retry_after": 4.2}), 4.2),
         (json.dumps({"error": json.dumps({"error": {"retry_after_ms": 2500}})}), 2.5),
         (json.dumps({"error": {"metadata": {"headers": {"X-RateLimit-Reset": str((int(NOW) + 9) * 1000)}}}}), 9),
+        (json.dumps({"error": {"details": [{"metadata": {"quotaResetDelay": "13h19m1.2s"}}]}}), 47_941.2),
+        (
+            json.dumps({"error": {"details": [{"metadata": {"quotaResetTimeStamp": "2026-07-30T02:00:00Z"}}]}}),
+            3600,
+        ),
         ("{}", None),
         ("", None),
     ],
@@ -120,6 +150,36 @@ def test_bodies(body: str, seconds: float | None) -> None:
         ("You will regain access on 2026-09-01.", 8 * DAY),
         ("limit reached, try again at 2026-07-30T03:00:00Z", 7200),
         ("usage limit reached|" + str(int(NOW) + 77), 77),
+        ("Too many requests: 100 requests in 1 day. Please try again in 20 minutes.", 1200),
+        ("Rate limit: 5 requests within 24 hours. Retry after 30 seconds", 30),
+        ("Rate limit: 5 requests within 24 hours.", None),
+        ("Limit reached for gpt-4o-2024-08-06; resets 3am (Europe/London)", 3600),
+        ("Limit reached for gpt-4o-2026-08-01 this minute", None),
+        ("Your limit was reset at 2026-07-29 16:11:46; it is reached again", None),
+        ("Your limit will reset at 2026-07-30 16:11:46 UTC+8", at("2026-07-30T08:11:46+00:00")),
+        ("Your limit will reset at 2026-07-30 16:11:46 (UTC+08:00)", at("2026-07-30T08:11:46+00:00")),
+        ("Your limit will reset at 2026-07-30 16:11:46 -0530", at("2026-07-30T21:41:46+00:00")),
+        ("Your limit will reset at 2026-07-30 03:00 PST", at("2026-07-30T10:00:00+00:00")),
+        ("resets 3am (PST)", at("2026-07-30T10:00:00+00:00")),
+        ("resets 3am PT", at("2026-07-30T10:00:00+00:00")),
+        ("resets Mon 9am (UTC)", at("2026-08-03T09:00:00+00:00")),
+        ("resets Thursday at 3am", 7200),
+        ("resets Thu 12:30am", None),
+        ("resets monthly", None),
+        ("try again at Aug 1st, 2026 3:00 PM.", at("2026-08-01T15:00:00+00:00")),
+        ("try again at Nov 30th, 2026 3:00 PM.", 8 * DAY),
+        ("resets Jul 30, 3am (UTC)", 7200),
+        ("resets Jul 29, 3am (UTC)", None),
+        ("available again on August 3, 2026", at("2026-08-03T00:00:00+00:00")),
+        ("resets at 15:00 UTC", 14 * 3600),
+        ("resets at 03:30", 9000),
+        ("resets at 27:30", None),
+        ("try again in ~30 seconds", 30),
+        ("try again in about 1 minute, 30 seconds", 90),
+        ("Please wait 1,200 seconds", 1200),
+        ("try again in a minute", 60),
+        ("try again in an hour", 3600),
+        ("try again in 00:17:30", 1050),
         ("the model version 2026-08-01 is not known", None),
         ("limit reached on 2026-02-31", None),
         ("the answer has 30 seconds of audio", None),
@@ -135,7 +195,9 @@ def test_sentences(text: str, seconds: float | None, shape: str) -> None:
 
 def test_the_state_of_a_limit_is_no_information_about_another_failure() -> None:
     headers = {"x-ratelimit-reset-requests": "6m0s"}
-    assert retry_at(headers, "try again in 5 minutes", NOW, limits=False) is None
+    assert retry_at(headers, "", NOW, limits=False) is None
+    assert retry_at(headers, "try again in 5 minutes", NOW, limits=False) == NOW + 300
+    assert retry_at(headers, "try again in 5 minutes", NOW, limits=False, sentences=False) is None
     assert retry_at({**headers, "retry-after": "7"}, "", NOW, limits=False) == NOW + 7
 
 

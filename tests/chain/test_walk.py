@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentx.chain.health import Health
 from agentx.chain.visit import Prepare
 from agentx.chain.walk import Answer, Chain
 from agentx.config.links import Link
@@ -20,6 +22,7 @@ from agentx.errors import (
     ErrorClass,
     NoUsableModel,
     RequestFailed,
+    StateError,
     StopRequested,
     WindowTooSmall,
 )
@@ -146,6 +149,25 @@ def test_with_all_links_resting_the_earliest_is_waited_for(world: World, fail: F
     assert (world.hits("a"), world.hits("b"), len(world.of(Waiting))) == (1, 2, 1)
 
 
+def test_while_another_job_asks_after_a_rest_the_next_link_answers(
+    world: World, tmp_path: Path, fail: Failures
+) -> None:
+    file = tmp_path / "health.db"
+    world.health = Health(file, environ={}, now=world.clock.now)
+    other = Health(file, environ={}, now=world.clock.now)
+    world.say("a", fail.status(429, retry_after="10"), "a is back")
+    world.say("b", "hi")
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    world.clock.advance(10)
+    assert other.claim(chain.links[0])
+    assert ask(world, chain).link.name == "b/m"
+    other.release(chain.links[0])
+    assert ask(world, chain).link.name == "a/m"
+    other.close()
+    world.health.close()
+
+
 def test_a_long_wait_looks_at_the_clock_every_half_minute(world: World, fail: Failures) -> None:
     world.say("a", fail.status(429, retry_after="3600"), "a")
     ask(world, world.chain("a"))
@@ -159,7 +181,7 @@ def test_a_wait_ends_early_when_another_job_finds_the_link_well(world: World, fa
     async def sleep(seconds: float) -> None:
         await world.clock.sleep(seconds)
         if len(world.clock.slept) == 3:
-            world.health.succeeded(world.links["a"])
+            world.health.succeeded(world.links["a"], world.clock.now())
 
     ask(world, world.chain("a", sleep=sleep))
     assert sum(world.clock.slept) < 100
@@ -236,6 +258,84 @@ def test_being_offline_is_waited_out_and_charged_to_nobody(world: World, fail: F
     assert all("offline" in event.reason for event in world.of(Waiting))
 
 
+def test_offline_is_seen_while_another_link_rests_on_a_limit(world: World, fail: Failures) -> None:
+    """Of the links that could be asked none was reached: B is not charged, and asked a minute later at most."""
+    world.say("a", fail.status(429, retry_after="20000"))
+    world.say("b", "hi")
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    back = world.clock.now() + 2000
+    world.decide("b", lambda _: "back" if world.clock.now() >= back else fail.unreachable())
+    assert ask(world, chain).link.name == "b/m"
+    assert world.clock.now() - back <= 66
+    assert (world.hits("a"), chain.health.failures(chain.links[1])) == (1, 0)
+    rest = chain.health.resting(chain.links[0])
+    assert rest is not None
+    assert rest.error_class == "rate_limit"
+
+
+def test_offline_is_seen_after_a_limit_that_was_hit_by_the_same_request(world: World, fail: Failures) -> None:
+    world.say("a", "hi", fail.status(429, retry_after="20000"))
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    back = world.clock.now() + 2000
+    world.decide("b", lambda _: "back" if world.clock.now() >= back else fail.unreachable())
+    assert ask(world, chain).link.name == "b/m"
+    assert world.clock.now() - back <= 66
+
+
+def test_a_limit_that_ends_while_offline_is_not_missed(world: World, fail: Failures) -> None:
+    world.say("a", "hi", fail.status(429, retry_after="100"), "back")
+    world.say("b", fail.unreachable())
+    chain = world.chain("a", "b")
+    ask(world, chain)
+    start = world.clock.now()
+    assert ask(world, chain).link.name == "a/m"
+    assert 100 <= world.clock.now() - start <= 112
+
+
+def test_a_limit_from_before_is_waited_for_though_nothing_else_answers(world: World, fail: Failures) -> None:
+    """A local server that is not running says nothing about the provider that rests."""
+    world.say("a", "hi")
+    world.say("b", fail.unreachable())
+    chain = world.chain("a", "b")
+    world.health.rest(world.links["a"], world.clock.now() + 600, "rate_limit", "slow down")
+    assert ask(world, chain).link.name == "a/m"
+
+
+def test_being_offline_leaves_what_was_known_before(world: World, fail: Failures) -> None:
+    chain = world.chain("a")
+    link = chain.links[0]
+    world.say("a", "hi")
+    ask(world, chain)
+    for _ in range(3):
+        world.clock.advance(world.health.rest(link, None, "server", "down").until - world.clock.now())
+    failures: list[int] = []
+
+    def script(request: Request) -> Said:
+        failures.append(world.health.failures(link))
+        return "hi" if len(failures) == 4 else fail.unreachable()
+
+    world.decide("a", script)
+    ask(world, chain)
+    assert failures == [3, 3, 3, 3]
+
+
+def test_a_server_that_is_not_there_is_not_asked_twice_while_another_is_ready(
+    world: World, fail: Failures
+) -> None:
+    world.say("a", fail.unreachable())
+    world.say("b", "hi")
+    assert ask(world, world.chain("a", "b")).link.name == "b/m"
+    assert (world.hits("a"), world.clock.slept) == (1, [])
+
+
+def test_a_server_that_is_not_there_is_asked_twice_where_it_is_the_only_one(world: World, fail: Failures) -> None:
+    world.say("a", fail.unreachable(), "hi")
+    assert ask(world, world.chain("a")).link.name == "a/m"
+    assert sum(world.clock.slept) <= 0.5
+
+
 def test_a_chain_that_never_reached_anybody_says_so_soon(world: World, fail: Failures) -> None:
     world.say("a", fail.unreachable())
     start = world.clock.now()
@@ -291,6 +391,22 @@ def test_what_two_links_refuse_is_not_sent_to_a_third(world: World, fail: Failur
         ask(world, world.chain("a", "b", "c"))
     assert [world.hits(name) for name in "abc"] == [1, 1, 0]
     assert [event.message for event in world.of(LinkFailed)] == ["unknown refusal: no such field"] * 2
+
+
+def test_what_two_models_lack_a_third_may_have(world: World, fail: Failures) -> None:
+    """A 404 says what a model cannot do, not that the request is wrong."""
+    for name in "ab":
+        world.say(name, fail.status(404, '{"error": {"message": "No endpoints found that support image input"}}'))
+    world.say("c", "hi")
+    assert ask(world, world.chain("a", "b", "c")).link.name == "c/m"
+
+
+def test_a_call_that_two_models_wrote_wrongly_is_written_by_a_third(world: World, fail: Failures) -> None:
+    for name in "ab":
+        world.say(name, fail.status(400, '{"error": {"message": "no", "code": "tool_use_failed"}}'))
+    world.say("c", "hi")
+    assert ask(world, world.chain("a", "b", "c")).link.name == "c/m"
+    assert (world.hits("a"), world.hits("b")) == (2, 2)
 
 
 @pytest.mark.parametrize("code", [413, 422])
@@ -448,6 +564,56 @@ def test_a_cancelled_request_is_cancelled(world: World) -> None:
     with pytest.raises(asyncio.CancelledError):
         ask(world, world.chain("a"))
     assert world.events == []
+
+
+def test_a_wire_that_breaks_is_a_broken_reply_of_its_link_and_the_chain_goes_on(world: World) -> None:
+    """Whatever a server says that nobody thought of, the night is not over while another link is well."""
+
+    def script(request: Request) -> Said:
+        raise KeyError("choices")
+
+    world.decide("a", script)
+    world.say("b", "hi")
+    assert ask(world, world.chain("a", "b")).link.name == "b/m"
+    assert world.hits("a") == 2
+    failed = world.of(LinkFailed)[0]
+    assert (failed.class_, failed.message) == ("invalid_reply", "what came could not be read: KeyError: 'choices'")
+    assert "Traceback" in world.logged[0]
+
+
+def test_a_check_that_breaks_counts_like_a_wire_that_breaks(world: World) -> None:
+    world.say("a", "hi")
+    world.say("b", "hi")
+
+    async def check(link: Link, request: Request, reply: Reply) -> None:
+        if link.name == "a/m":
+            raise ZeroDivisionError("no tokens")
+
+    assert asyncio.run(world.chain("a", "b").ask(world.prepare, check=check)).link.name == "b/m"
+    assert "ZeroDivisionError" in world.logged[0]
+
+
+@pytest.mark.parametrize(
+    "error", [StateError("the disk is full"), ContextOverflow("too long"), StopRequested("stopped")], ids=repr
+)
+def test_what_ends_a_job_is_no_broken_reply(world: World, error: Exception) -> None:
+    world.say("a", "hi")
+    world.say("b", "hi")
+
+    async def check(link: Link, request: Request, reply: Reply) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(world.chain("a", "b").ask(world.prepare, check=check))
+    assert world.logged == []
+
+
+def test_a_fault_in_preparing_a_request_is_not_blamed_on_a_link(world: World) -> None:
+    async def prepare(link: Link, reason: str) -> Request:
+        raise KeyError("view")
+
+    with pytest.raises(KeyError):
+        asyncio.run(world.chain("a", "b").ask(prepare))
 
 
 def test_a_failing_summary_inside_prepare_counts_as_a_failure_of_that_link(world: World, fail: Failures) -> None:
