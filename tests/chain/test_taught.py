@@ -51,7 +51,7 @@ def test_a_refusal_in_words_that_only_the_users_card_knows_teaches_the_window(tm
         (folder / "acme.yaml").write_text(CARD.format(url=url))
         link = load(place, tmp_path, environ).link("acme/scripted")
         async with httpx.AsyncClient(trust_env=False) as client:
-            registry = open_registry(place, environ, client)
+            registry = open_registry(client=client, paths=place, environ=environ)
 
             async def prepare(link: Link, reason: str) -> Request:
                 size = min(9000, registry.window(link).size * 9 // 10)
@@ -69,7 +69,7 @@ def test_a_refusal_in_words_that_only_the_users_card_knows_teaches_the_window(tm
             )
             await chain.ask(prepare)
             window = registry.window(link)
-            assert registry.window(link) == open_registry(place, environ, client).window(link)
+            assert registry.window(link) == open_registry(client=client, paths=place, environ=environ).window(link)
             return window.size, window.source
 
     with FaultServer(schedule=faults.first(1, faults.Status(400, {}, REFUSAL))) as server:
