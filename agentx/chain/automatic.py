@@ -67,10 +67,21 @@ async def automatic_links(
         if provider.default_model:
             links.append(config.link(link_name(EMBEDDED, provider.default_model)))
     if not links:
-        raise NoUsableModel(
-            "no model: nothing is configured, no key is set and no local server answers", hint=HINT
-        )
+        raise _nothing(config, environ)
     return tuple(links)
+
+
+def _nothing(config: Config, environ: Mapping[str, str]) -> NoUsableModel:
+    """What to type where there is no model; a key whose card names no model is not passed over in silence."""
+    keys = {name: card.api_key_env for name, card in config.cards.items() if not card.self_hosted}
+    found = [(name, key) for name, key in keys.items() if key and environ.get(key, "").strip()]
+    if not found:
+        what = "no model: nothing is configured, no key is set and no local server answers"
+        return NoUsableModel(what, hint=HINT)
+    set_keys = ", ".join(f"`{key}`" for _, key in found)
+    what = f"no model: {set_keys} is there, but not which model to ask, and no local server answers"
+    hint = "\n".join(f"`--chain {name}/MODEL`" for name, _ in found)
+    return NoUsableModel(what, hint=hint)
 
 
 def _hosted(config: Config, name: str, environ: Mapping[str, str]) -> Link | None:

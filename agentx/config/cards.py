@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
@@ -140,30 +140,49 @@ class Card(Table):
 def read_cards(config: Path) -> Mapping[str, Card]:
     """All cards by name: the shipped ones, replaced whole by those in `providers/` of the folder *config*.
 
-    Raises ConfigError with every problem of every file.
+    Raises ConfigError with every problem of the user's files.
     """
-    cards: dict[str, Card] = {}
+    own: dict[str, Card] = {}
     wrong: list[Problem] = []
-    own = config / "providers"
-    for file, place in [*card_files(shipped("providers"), "providers"), *card_files(own, str(own))]:
+    folder = config / "providers"
+    for name, (file, place) in card_files(folder, str(folder)).items():
         try:
-            cards[file.name.removesuffix(".yaml")] = card(read_document(file, place))
+            own[name] = card(read_document(file, place))
         except ConfigError as error:
             wrong += error.problems
     if wrong:
         raise ConfigError(wrong)
-    return cards
+    return Cards(card_files(shipped("providers"), "providers"), own)
 
 
-def card_files(folder: Traversable, shown: str) -> list[tuple[Traversable, str]]:
+class Cards(Mapping[str, Card]):
+    """Cards by name. A shipped one is read when it is asked for: all of them take 40 ms, a command needs a few."""
+
+    def __init__(self, files: Mapping[str, tuple[Traversable, str]], own: Mapping[str, Card]) -> None:
+        self._files = files
+        self._read = dict(own)
+
+    def __getitem__(self, name: str) -> Card:
+        if name not in self._read:
+            self._read[name] = card(read_document(*self._files[name]))
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._files, *self._read}))
+
+    def __len__(self) -> int:
+        return len({*self._files, *self._read})
+
+
+def card_files(folder: Traversable, shown: str) -> Mapping[str, tuple[Traversable, str]]:
     """The cards in *folder* by name, each with what it is called in errors; none when there is no folder."""
     try:
         found = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
     except FileNotFoundError:
-        return []
+        return {}
     except OSError as error:
         raise ConfigError([Problem(shown, f"cannot be read: {reason(error)}")]) from error
-    return [(file, f"{shown}/{file.name}") for file in found]
+    return {file.name.removesuffix(".yaml"): (file, f"{shown}/{file.name}") for file in found}
 
 
 def card(document: Document) -> Card:

@@ -40,7 +40,7 @@ def did_you_mean(word: str, names: Iterable[str]) -> str | None:
     known = sorted(names)
     if close := nearest(word, known):
         return f"did you mean `{close}`?"
-    return "known: " + ", ".join(f"`{name}`" for name in known) if 0 < len(known) <= 24 else None
+    return "known: " + ", ".join(f"`{name}`" for name in known) if 0 < len(known) <= 60 else None
 
 
 def problems(error: ValidationError, model: type[BaseModel], where: Where) -> list[Problem]:

@@ -117,7 +117,7 @@ class Build:
         return value
 
     def composed(self, text: str) -> yaml.Node | None:
-        # The C parser is ten times faster (a dozen cards are read at every start), but not always there.
+        # The C parser is ten times faster (files are read at every start), but not always there.
         loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         try:
             return yaml.compose(text, Loader=loader)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- untyped in the stubs

@@ -101,12 +101,13 @@ class Catalogue:
         """The entry of *name*: its key begins with the provider, with LiteLLM's prefix for it, or with neither."""
         if self._index is None:
             self._index = read_index(self.file) if self.file else Index({})
+        befores = (*providers, prefix) if prefix else providers
         for model in dict.fromkeys((name, undated(name))):
+            keys = dict.fromkeys((*(f"{before}/{model}" for before in befores), model))
             hits = [
                 (key, entry)
-                for provider in providers
-                for key in dict.fromkeys((f"{provider}/{model}", f"{prefix or provider}/{model}", model))
-                if (entry := self._index.entry(self.file, key)) and entry.get("litellm_provider") == provider
+                for key in keys
+                if (entry := self._index.entry(self.file, key)) and entry.get("litellm_provider") in providers
             ]
             if hits:
                 return min(hits, key=lambda hit: believable(hit[1].get("max_input_tokens")) or 1 << 62)

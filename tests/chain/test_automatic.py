@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentx.chain.automatic import LOCAL, OWNERS, automatic_links
+from agentx.chain.automatic import HOSTED, LOCAL, OWNERS, automatic_links
 from agentx.chain.listing import Listed, list_url, names_in
 from agentx.config.links import Link, Provider
 from agentx.config.load import Config, load
@@ -140,6 +140,21 @@ def test_with_nothing_at_all_the_error_says_the_three_quickest_ways(configure: C
         found(configure({}), {}, lambda: False)
     hint = caught.value.hint or ""
     assert all(way in hint for way in ("ANTHROPIC_API_KEY", "`ollama serve`", "`agentx local pull`"))
+
+
+def test_only_cards_that_are_sure_of_a_model_make_a_link_of_their_key(configure: Configure) -> None:
+    config = configure({})
+    keys = {card.api_key_env: "k" for card in config.cards.values() if card.api_key_env}
+    hosted = [link.provider.name for link in found(configure(keys), keys)]
+    assert hosted == list(HOSTED)
+
+
+def test_a_key_without_a_model_is_named_with_what_to_type(configure: Configure) -> None:
+    environ = {"XAI_API_KEY": "x", "HF_TOKEN": "h"}
+    with pytest.raises(NoUsableModel) as caught:
+        found(configure(environ), environ, lambda: False)
+    assert "`HF_TOKEN`, `XAI_API_KEY` is there, but not which model" in caught.value.message
+    assert caught.value.hint == "`--chain huggingface/MODEL`\n`--chain xai/MODEL`"
 
 
 @pytest.mark.parametrize(

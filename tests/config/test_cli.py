@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jsonschema import Draft202012Validator, ValidationError, validate
 
+from agentx.config.cards import read_cards
 from agentx.config.yamlfile import parse_document
 from agentx.errors import ConfigError, StateError, UsageError
 
@@ -63,7 +64,7 @@ def test_check_says_ok_or_every_problem(place: Place) -> None:
     result = place.run("check")
     assert (result.exit_code, result.stdout) == (
         0,
-        f"ok: {place.user_file} (1 chain, 0 providers, 31 cards)\n",
+        f"ok: {place.user_file} (1 chain, 0 providers, {len(read_cards(place.root))} cards)\n",
     )
     assert json.loads(place.run("check", "--json").stdout)["ok"] is True
     place.user("chains: {night: [opnai/x, olama/y]}\n")

@@ -12,7 +12,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from agentx.chain.classify import classify
 from agentx.cli.main import COMMANDS, cli
+from agentx.config.cards import read_cards
+from agentx.config.links import Provider
+from agentx.errors import RequestFailed
+from agentx.testing import faults
 from agentx.testing.brain import KeyKeeper
 from agentx.testing.server import FaultServer
 
@@ -43,12 +48,45 @@ def test_the_readme_shows_only_commands_and_options_that_exist() -> None:
                 assert word.split("=")[0] in known, f"{line}: {word}"
 
 
+def card_in(block: str) -> str | None:
+    """The name of the card that *block* is; None where it is an `agentx.yaml`."""
+    found = re.match(r"# providers/([a-z-]+)\.yaml", block)
+    return found and found[1]
+
+
 def test_the_readme_s_settings_are_valid(home: Any) -> None:
     for block in blocks("yaml"):
         file = home.configure({})
+        name = card_in(block)
+        file = file.parent / "providers" / f"{name}.yaml" if name else file
+        file.parent.mkdir(exist_ok=True)
         file.write_text(block)
         done = home.run("config", "check")
         assert done.code == 0, done.err
+
+
+def test_the_readme_s_card_was_run(home: Any) -> None:
+    """Against a gateway that lists and refuses as the README tells, the command shows what stands there."""
+    (card,) = [block for block in blocks("yaml") if card_in(block)]
+    (shown,) = [block for block in blocks("console") if "acme/" in block]
+    folder = home.configure({}).parent / "providers"
+    folder.mkdir()
+    listed = faults.Status(200, {}, {"data": [{"id": "coder-large", "contextLength": 96_000}]})
+    with FaultServer(list_fault=listed) as server:
+        (folder / "acme.yaml").write_text(card.replace("https://gateway.acme.example/v1", server.v1))
+        home.extra["ACME_API_KEY"] = "k"
+        command = shown.strip().splitlines()[0].removeprefix("$ agentx ")
+        done = home.run(*command.split())
+    for word in ("acme/coder-large", "96,000", "listed", "`/v1/models` contextLength"):
+        assert word in shown and word in done.out, done.err
+    patterns = read_cards(folder.parent)["acme"].patterns()
+    acme = Provider(name="acme", card="acme", wire="openai", errors=patterns)
+    for body, expected in (
+        ("a conversation of 90211 units is beyond the 64000 of this desk", ("overflow", 64_000, 90_211)),
+        ("your wallet is empty", ("quota", None, None)),
+    ):
+        found = classify(RequestFailed("x", phase="status", status=400, body=body), acme, now=0)
+        assert (found.error_class, found.limit, found.actual) == expected
 
 
 def test_files_that_the_readme_links_to_exist() -> None:

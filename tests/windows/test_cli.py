@@ -130,6 +130,55 @@ def test_what_a_server_said_is_shown_again_with_its_age_when_it_is_gone(
     assert first["window"] == second["window"] == 16_384
 
 
+GATEWAY = """\
+title: Acme gateway
+wire: openai
+base_url: {url}/v9
+probes: [openai_list]
+"""
+LISTED: dict[str, tuple[dict[str, Any], int, int | None]] = {
+    "long": ({"contextLength": 96_000, "max_tokens": 5000}, 96_000, None),
+    "team/short": ({"context_size": 16_384, "max_output_tokens": 4096}, 16_384, 4096),
+    "both": (
+        {"context_window": 400_000, "capabilities": {"limits": {"max_prompt_tokens": 300_000}}},
+        300_000,
+        None,
+    ),
+    "nested": ({"metadata": {"context_length": 40_960}}, 40_960, None),
+    "odd": (
+        {"context_length": "65536", "max_model_len": 1e30, "limits": {"max_context_length": 12_288}},
+        12_288,
+        None,
+    ),
+}
+
+
+def test_a_card_of_ones_own_makes_an_unknown_gateway_known(
+    serve: Any, call: Callable[..., Result], tmp_path: Path
+) -> None:
+    """A file and no code: its list is read by the names that other servers use."""
+    listed = {"data": [{"id": name, **fields} for name, (fields, _, _) in LISTED.items()]}
+    folder = tmp_path / "home" / "config" / "providers"
+    folder.mkdir(parents=True)
+    (folder / "acme.yaml").write_text(GATEWAY.format(url=serve({"GET /v9/models": listed}).url))
+    rows = links_of(call("", "--json", *(f"acme/{name}" for name in LISTED), "acme/unknown"))
+    shown = {row["model"]: (row["window"], row["output"], row["source"]) for row in rows}
+    expected = {name: (size, output, "listed") for name, (_, size, output) in LISTED.items()}
+    assert shown == expected | {"unknown": (32_768, None, "assumed")}
+    assert {row["provider"] for row in rows} == {"acme"}
+
+
+def test_a_card_of_ones_own_replaces_a_shipped_one(
+    serve: Any, call: Callable[..., Result], tmp_path: Path
+) -> None:
+    folder = tmp_path / "home" / "config" / "providers"
+    folder.mkdir(parents=True)
+    listed = {"models": [{"name": "grok-4.5", "context_window": 50_000}]}
+    (folder / "xai.yaml").write_text(GATEWAY.format(url=serve({"GET /v9/models": listed}).url))
+    (row,) = links_of(call("", "--json", "xai/grok-4.5"))
+    assert (row["window"], row["detail"]) == (50_000, "GET /v9/models context_window")
+
+
 def test_litellm_is_never_imported(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom agentx.cli.main import main\n"

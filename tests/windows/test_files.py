@@ -284,6 +284,7 @@ ENTRIES = {
     "groq/llama": {"litellm_provider": "groq", "max_input_tokens": 131072, "max_output_tokens": 131072},
     "llama": {"litellm_provider": "groq", "max_input_tokens": 65536},
     "groq/pasted": {"litellm_provider": "groq", "max_input_tokens": 131072, "max_output_tokens": 131072},
+    "vertex_ai/claude": {"litellm_provider": "vertex_ai-anthropic_models", "max_input_tokens": 200000},
     "gpt-nulls": {"litellm_provider": "openai", "max_input_tokens": None},
 }
 
@@ -309,6 +310,10 @@ def test_a_catalogue_is_read_by_provider_and_never_across(catalogue: Catalogue, 
     assert size("sample_spec", "openai") is None
     assert size("gpt-nulls", "openai") is None
     assert size("llama", "groq") == 65_536, "of several hits the smaller one"
+    vertex = ("vertex_ai-language-models", "vertex_ai-anthropic_models")
+    assert size("claude@20251101", *vertex, litellm_prefix="vertex_ai") == 200_000, "the key has LiteLLM's prefix"
+    assert size("claude", *vertex) is None
+    assert size("claude", "vertex_ai-language-models", litellm_prefix="vertex_ai") is None
 
 
 def test_an_output_limit_that_repeats_the_window_is_none(catalogue: Catalogue, link: Make) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from agentx.config.cards import read_cards
 from agentx.config.links import Link
-from agentx.config.load import load
+from agentx.config.load import Config, load
 from agentx.config.paths import paths
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue
@@ -31,12 +32,15 @@ KEY = "k-123"
 
 
 def hosted(card: str, model: str, url: str = "https://api.example.org") -> Link:
-    """A link by the shipped *card*, whose service is at *url* now."""
+    """A link by the shipped *card*, whose service is at *url* now and still hosted, though on loopback."""
+    link = shipped_cards().link(f"{card}/{model}")
+    return replace(link, provider=replace(link.provider, base_url=url, self_hosted=False, may_truncate=False))
+
+
+@cache
+def shipped_cards() -> Config:
     file = Path("/nonexistent")
-    config = load(paths({"AGENTX_HOME": str(file)}), file, {}, (f"providers.{card}.base_url={url}",))
-    link = config.link(f"{card}/{model}")
-    # An address on loopback makes it somebody's own server, which is asked in more ways.
-    return replace(link, provider=replace(link.provider, self_hosted=False, may_truncate=False))
+    return load(paths({"AGENTX_HOME": str(file)}), file, {})
 
 
 def window(link: Link) -> Window:
