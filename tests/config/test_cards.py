@@ -61,8 +61,8 @@ def test_every_card_of_a_chain_made_from_nothing_has_a_model(tmp_path: Path) -> 
 def test_keys_addresses_and_titles_are_each_ones_own(tmp_path: Path) -> None:
     """A key must not go to somebody else's address."""
     cards = read_cards(tmp_path).values()
-    hosted = [c for c in cards if not c.self_hosted]  # llama.cpp and llamafile share one
-    for values in ([c.api_key_env for c in hosted], [c.base_url for c in cards], [c.title for c in cards]):
+    hosted = [c for c in cards if not c.self_hosted]  # llama.cpp and llamafile share theirs
+    for values in ([c.api_key_env for c in hosted], [c.base_url for c in hosted], [c.title for c in cards]):
         said = [value for value in values if value]
         assert len(said) == len(set(said))
     assert all(c.base_url.startswith("https://") for c in cards if c.base_url and not c.self_hosted)
