@@ -18,6 +18,8 @@ QUESTION = "What is the system key and what is my personal key? Answer with both
 FEWEST, MOST = 40, 200
 """Words of one note: few, so that a server that drops whole messages stops near its window; not too many notes."""
 SHARE = 400
+SHORTEST = 8
+"""Tokens of a note below which none is added."""
 CHARACTERS, PER_MESSAGE = 4, 4
 
 
@@ -41,7 +43,7 @@ def note_words(budget: int) -> int:
 
 
 def planted(size: int, words: int, dice: random.Random) -> Planted:
-    """A conversation of about *size* tokens by a plain estimate, in notes of *words* words.
+    """A conversation of at most *size* tokens by a plain estimate, in notes of *words* words; the last is shorter.
 
     Each begins with another word, so that no cache of an earlier one can answer for it. The first word stands in
     the first message of the user and not in a system prompt, which servers keep when they drop the oldest.
@@ -54,10 +56,10 @@ def planted(size: int, words: int, dice: random.Random) -> Planted:
     end = [_user(f"My personal key is {last}. Remember it too."), _noted(), _user(QUESTION)]
     notes: list[Message] = []
     used, granule, number = sum(map(_tokens, (*start, *end))), 0, 0
-    while used < size:
+    while (room := size - used - _tokens(_noted()) - PER_MESSAGE) > SHORTEST:
         number += 1
         text = f"Note {number}: {' '.join(dice.choices(WORDS, k=words))}."
-        notes += [_user(text), _noted()]
+        notes += [_user(text[: room * CHARACTERS]), _noted()]
         granule = max(granule, _tokens(notes[-2]))
         used += _tokens(notes[-2]) + _tokens(notes[-1])
     return Planted(messages=(*start, *notes, *end), first=first, last=last, estimate=used, granule=granule)
