@@ -209,8 +209,9 @@ class Chain:
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
-            blamed = ended is not None and ended.error_class != "cut"  # a long reply is no link's trouble
-            if blamed and other.name in walk.unfit and other.name not in self._too_small:
+            if ended is None or ended.error_class == "cut":  # a reply that is too long is no link's trouble
+                continue
+            if other.name in walk.unfit and other.name not in self._too_small:
                 self.health.rest(other, None, ended.error_class, ended.message)
 
     def _reason(self, link: Link, walk: Walk) -> str:

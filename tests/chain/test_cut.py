@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from agentx.chain.classify import Failure
+from agentx.chain.visit import Prepare, Shorter
+from agentx.config.links import Link
 from agentx.errors import ChainExhausted
 from agentx.events import LinkFailed
 from agentx.wires.messages import Message, Request
@@ -20,15 +22,18 @@ def asked_for(world: World, name: str) -> list[int | None]:
     return [asked.request.max_tokens for asked in world.asked if asked.link == name]
 
 
-def telling(world: World, most: int | None) -> tuple[list[str], Callable[..., Any], Callable[..., Any]]:
+def telling(world: World, most: int | None) -> tuple[list[str], Prepare, Shorter]:
     """What the model was told, a `prepare` that shows it to the model, and what tells it."""
     told: list[str] = []
 
-    async def prepare(link: Any, reason: str) -> Request:
+    async def prepare(link: Link, reason: str) -> Request:
         said = [Message(role="user", text=text) for text in ("write", *told)]
         return Request(model=link.model, messages=said, estimate=100, max_tokens=1000, most_tokens=most)
 
-    return told, prepare, lambda link, failure: told.append(f"less, {link.name}")
+    def shorter(link: Link, failure: Failure) -> None:
+        told.append(f"less, {link.name}")
+
+    return told, prepare, shorter
 
 
 def test_a_cut_reply_gets_more_room_at_the_same_link(world: World, fail: Failures) -> None:
