@@ -143,6 +143,7 @@ class Turns:
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             estimate=view.estimate,
+            threshold=budget.threshold,
         )
         self._tell_request(link, request)
         return request
@@ -223,10 +224,10 @@ class Turns:
             return None
         return Truncation(reported=read, estimate=view.measured + more, learned=learned, why="probe")
 
-    def learn(self, link: Link, limit: int, evidence: str) -> None:
-        """Remember a limit that the endpoint proved, and say so when it changes what is believed."""
+    def learn(self, link: Link, limit: int, evidence: str, *, guessed: bool = False) -> None:
+        """Remember a limit that the endpoint proved or made probable; say so when it changes what is believed."""
         was = self.registry.window(link).size
-        if self.registry.learn(link, limit, evidence) is not None:
+        if self.registry.learn(link, limit, evidence, guessed=guessed) is not None:
             now = self.registry.window(link).size
             self.journal.append(WindowLearned(link=link.name, value=now, was=was, evidence=evidence))
 

@@ -57,11 +57,12 @@ class Chain:
         max_wait_seconds: float = MAX_WAIT_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         learn: Callable[[Link, int, str], object] | None = None,
+        guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
-        *log* of tracebacks.
+        *guess* of those that a refusal without a word makes probable, *log* of tracebacks.
 
         Raises NoUsableModel when there are no links.
         """
@@ -78,6 +79,7 @@ class Chain:
         self._max_wait = max_wait_seconds
         self._patience = min(patience_seconds, max_wait_seconds)
         self._learn = learn or _nothing
+        self._guess = guess or _nothing
         self._log = log or _nothing
         self._started = now()
         self._current: Link | None = None
@@ -157,6 +159,7 @@ class Chain:
             sleep=self._sleep,
             random=self._random,
             learn=self._learn,
+            guess=self._guess,
             prepare=walk.prepare,
             check=walk.check,
             failed=lambda link, failure: self._failed(link, failure, walk),

@@ -95,7 +95,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     )
     turns = Turns(
         journal=journal,
-        chain=_chain(job, journal, around, wires, stack, lambda link, limit, why: turns.learn(link, limit, why)),
+        chain=_chain(job, journal, around, wires, stack, lambda: turns),
         context=context,
         registry=registry,
         toolbox=toolbox,
@@ -159,7 +159,7 @@ def _chain(
     around: Surroundings,
     wires: Wires,
     stack: AsyncExitStack,
-    learn: Callable[[Link, int, str], object],
+    turns: Callable[[], Turns],
 ) -> Chain:
     """The chain, with the health that all jobs share.
 
@@ -179,7 +179,8 @@ def _chain(
         timers=timers_of(around.config),
         max_wait_seconds=longest,
         patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
-        learn=learn,
+        learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
+        guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
         log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
 
