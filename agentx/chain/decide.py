@@ -63,8 +63,8 @@ class Attempts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
-    anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the model
-    was told to write less at a time. `next`: the next link, and this one gets its `fate`."""
+    anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
+    model was told to write less at a time. `next`: the next link, and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
