@@ -26,7 +26,8 @@ from agentx.wires.messages import Reply, Request, Timers, Wire
 LOOK_UP_SECONDS = 30.0
 """A wait looks at the clock this often: machines sleep, clocks jump, other jobs find that a link is well."""
 MOST_REFUSALS = 2
-MAX_WAIT_SECONDS = 8 * 3600.0
+MAX_WAIT_SECONDS = 8 * 86_400.0
+"""No stated time is later than this (`waits` clamps it)."""
 PATIENCE_SECONDS = 30.0
 
 
