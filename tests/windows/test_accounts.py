@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ def linked(variable: str, *, self_hosted: bool = False) -> Link:
 
 def by_account(request: httpx.Request) -> httpx.Response:
     variable = next(name for name, key in KEYS.items() if request.headers["authorization"] == f"Bearer {key}")
-    return httpx.Response(200, json={"data": [{"id": "m", "context_length": SIZES[variable]}]})
+    listed = json.dumps({"data": [{"id": "m", "context_length": SIZES[variable]}]})
+    return httpx.Response(200, stream=httpx.ByteStream(listed.encode()))
 
 
 def run(
