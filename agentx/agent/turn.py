@@ -105,11 +105,16 @@ class Turns:
             instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
         system = system_prompt(
             workspace=self.workspace,
-            now=datetime.fromtimestamp(self.now(), UTC),
+            began=datetime.fromtimestamp(self.began(), UTC),
             instructions=instructions,
             terse=terse,
         )
         return system, self.toolbox.tools(self.only_tools, terse=terse)
+
+    def began(self) -> float:
+        """When the job began, in this process or an earlier one (epoch seconds)."""
+        first = self.journal.query("select time from entries order by seq limit 1")
+        return first[0][0] if first else self.now()
 
     async def prepare(self, link: Link, reason: str) -> Request:
         """The request of this turn for *link*: the chain calls this for each link that it is about to ask."""
@@ -137,6 +142,7 @@ class Turns:
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             estimate=view.estimate,
+            threshold=budget.threshold,
         )
         self._tell_request(link, request)
         return request
@@ -216,10 +222,10 @@ class Turns:
             return None
         return Truncation(reported=read, estimate=view.measured + more, learned=learned, why="probe")
 
-    def learn(self, link: Link, limit: int, evidence: str) -> None:
-        """Remember a limit that the endpoint proved, and say so when it changes what is believed."""
+    def learn(self, link: Link, limit: int, evidence: str, *, guessed: bool = False) -> None:
+        """Remember a limit that the endpoint proved or made probable; say so when it changes what is believed."""
         was = self.registry.window(link).size
-        if self.registry.learn(link, limit, evidence) is not None:
+        if self.registry.learn(link, limit, evidence, guessed=guessed) is not None:
             now = self.registry.window(link).size
             self.journal.append(WindowLearned(link=link.name, value=now, was=was, evidence=evidence))
 

@@ -6,7 +6,7 @@ next one is asked meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentx.chain.classify import Failure
@@ -21,6 +21,8 @@ BROKEN: frozenset[ErrorClass] = frozenset({"invalid_reply", "empty_reply"})
 TOO_LARGE: frozenset[ErrorClass] = frozenset({"overflow", "truncated", "too_many_bytes", "output_cap"})
 REFUSED: frozenset[ErrorClass] = frozenset({"bad_request", "content_filter"})
 MOST_REBUILDS = 3
+MOST_GUESSES = 2
+"""Smaller requests that are tried where only a size speaks for an overflow."""
 MOST_LOWERINGS = 3
 MOST_BROKEN = 6
 """Broken replies that one link may give to one request: after that it is unfit for it."""
@@ -43,6 +45,8 @@ class Attempts:
     rebuilt: int = 0
     shrank: bool = True
     """The last rebuild made the request smaller."""
+    large: bool = False
+    """One of the requests was more than half of what may be sent to this link at all."""
     lowered: int = 0
     broken: int = 0
 
@@ -50,13 +54,23 @@ class Attempts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """`again`: the same request, after `pause` seconds. `lower`: with `max_tokens`. `rebuild`: made anew by the
-    caller, after the window `learn` was learned. `next`: the next link, and this one gets its `fate`."""
+    caller, after the window `learn` was learned or `guess` supposed. `next`: the next link, and this one gets its
+    `fate`."""
 
     action: Action
     fate: Fate = "ready"
     pause: float = 0.0
     max_tokens: int | None = None
     learn: int | None = None
+    guess: int | None = None
+
+
+def suspected(failure: Failure, attempts: Attempts) -> Failure:
+    """*failure* as a probable overflow, where nothing was said and the request was large: else as it is."""
+    if not failure.wordless or not attempts.large or attempts.rebuilt >= MOST_GUESSES:
+        return failure
+    text = f"answered {failure.status} without a word to about {attempts.sent:,} tokens: probably too many"
+    return replace(failure, error_class="overflow", scope="request", message=text, known=True, guessed=True)
 
 
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
@@ -92,13 +106,14 @@ def _quick(failure: Failure, attempts: Attempts, chance: float) -> Step:
 
 
 def _rebuild(failure: Failure, attempts: Attempts) -> Step:
-    if attempts.rebuilt >= MOST_REBUILDS:
+    if attempts.rebuilt >= (MOST_GUESSES if failure.guessed else MOST_REBUILDS):
         return Step(action="next", fate="unfit")
     if failure.error_class == "truncated":  # whoever found it out has learned the window already
         if attempts.rebuilt and not attempts.shrank:
             return Step(action="next", fate="unfit")
         return Step(action="rebuild")
-    return Step(action="rebuild", learn=proven_limit(failure, attempts))
+    limit = proven_limit(failure, attempts)
+    return Step(action="rebuild", guess=limit) if failure.guessed else Step(action="rebuild", learn=limit)
 
 
 def proven_limit(failure: Failure, attempts: Attempts) -> int | None:

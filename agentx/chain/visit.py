@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
-from agentx.chain.decide import BROKEN, Attempts, Step, decide
+from agentx.chain.decide import BROKEN, Attempts, Step, decide, suspected
 from agentx.chain.ledger import Spent, spent
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
@@ -22,7 +22,7 @@ Check = Callable[[Link, Request, Reply], Awaitable[None]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands, `log` of
-    the traceback where a reply broke our own code."""
+    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one."""
 
     wires: Callable[[Link], Wire]
     timers: Timers
@@ -30,6 +30,7 @@ class Means:
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     learn: Callable[[Link, int, str], object]
+    guess: Callable[[Link, int, str], object]
     prepare: Prepare
     check: Check | None
     failed: Callable[[Link, Failure, Spent], None]
@@ -70,12 +71,16 @@ class Visit:
                 return self._not_smaller()
             if self.request is None:
                 self.attempts = replace(
-                    self.attempts, sent=request.estimate, max_tokens=request.max_tokens, shrank=True
+                    self.attempts,
+                    sent=request.estimate,
+                    max_tokens=request.max_tokens,
+                    shrank=True,
+                    large=self.attempts.large or _large(request),
                 )
                 self.request = request
             reply = await self._reply(request)
         except RequestFailed as error:
-            self.failure = classify(error, link.provider, means.now())
+            self.failure = suspected(classify(error, link.provider, means.now()), self.attempts)
             step = decide(self.failure, self.attempts, means.random())
             means.failed(link, self.failure, spent(error, means.now() - self.sent, step.pause))
             return self._obey(step, self.failure)
@@ -113,6 +118,8 @@ class Visit:
         attempts = self.attempts
         if step.learn is not None:
             self._means.learn(self.link, step.learn, f"refused: {failure.message}")
+        if step.guess is not None:
+            self._means.guess(self.link, step.guess, failure.message)
         if step.action == "rebuild":
             self._too_large, self.request = self.request or self._too_large, None
             self.reason = f"a smaller request: {failure.error_class}"
@@ -132,6 +139,11 @@ def size(request: Request) -> int:
     if request.estimate:
         return request.estimate
     return sum(len(m.text) + sum(len(call.arguments) for call in m.tool_calls) for m in request.messages)
+
+
+def _large(request: Request) -> bool:
+    """Half of the threshold is what a compaction leaves: a request above that has grown."""
+    return request.threshold is not None and 2 * request.estimate > request.threshold
 
 
 def _goes_on(outcome: Reply | Step) -> bool:

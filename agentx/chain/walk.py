@@ -26,7 +26,8 @@ from agentx.wires.messages import Reply, Request, Timers, Wire
 LOOK_UP_SECONDS = 30.0
 """A wait looks at the clock this often: machines sleep, clocks jump, other jobs find that a link is well."""
 MOST_REFUSALS = 2
-MAX_WAIT_SECONDS = 8 * 3600.0
+MAX_WAIT_SECONDS = 8 * 86_400.0
+"""No stated time is later than this (`waits` clamps it)."""
 PATIENCE_SECONDS = 30.0
 
 
@@ -56,12 +57,14 @@ class Chain:
         max_wait_seconds: float = MAX_WAIT_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         learn: Callable[[Link, int, str], object] | None = None,
+        guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
         price: ledger.Price = ledger.unknown,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
-        *log* of tracebacks; *price* says what a failed attempt cost.
+        *guess* of those that a refusal without a word makes probable, *log* of tracebacks; *price* says what a
+        failed attempt cost.
 
         Raises NoUsableModel when there are no links.
         """
@@ -78,6 +81,7 @@ class Chain:
         self._max_wait = max_wait_seconds
         self._patience = min(patience_seconds, max_wait_seconds)
         self._learn = learn or _nothing
+        self._guess = guess or _nothing
         self._log = log or _nothing
         self._price = price
         self._lost = 0.0
@@ -160,6 +164,7 @@ class Chain:
             sleep=self._sleep,
             random=self._random,
             learn=self._learn,
+            guess=self._guess,
             prepare=walk.prepare,
             check=walk.check,
             failed=lambda link, failure, spent: self._failed(link, failure, spent, walk),

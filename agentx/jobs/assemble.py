@@ -14,15 +14,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 from agentx.agent.calls import Calls
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
 from agentx.chain.ledger import Price
-from agentx.chain.walk import PATIENCE_SECONDS, Chain
+from agentx.chain.walk import MAX_WAIT_SECONDS, PATIENCE_SECONDS, Chain
 from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.config.paths import Paths
@@ -39,8 +37,8 @@ from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
-from agentx.wires.make import client, wire_for
-from agentx.wires.messages import Timers, Usage, Wire
+from agentx.wires.make import Wires, client
+from agentx.wires.messages import Timers, Usage
 
 Listener = Callable[[Entry], None]
 NAP_SECONDS = 0.5
@@ -76,7 +74,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     order = Order.from_json(journal.meta("order") or "{}")
     workspace, settings = Path(order.workspace), around.config.settings
     http = await stack.enter_async_context(client())
-    wires = _Wires(around, http)
+    wires = Wires(http, around.environ)
     stack.push_async_callback(wires.close)
     toolbox = _toolbox(job, journal, around, workspace)
     stack.push_async_callback(toolbox.close)
@@ -100,15 +98,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     )
     turns = Turns(
         journal=journal,
-        chain=_chain(
-            job,
-            journal,
-            around,
-            wires,
-            stack,
-            lambda link, limit, why: turns.learn(link, limit, why),
-            price_of(registry),
-        ),
+        chain=_chain(job, journal, around, wires, stack, lambda: turns),
         context=context,
         registry=registry,
         toolbox=toolbox,
@@ -170,10 +160,9 @@ def _chain(
     job: Job,
     journal: Journal,
     around: Surroundings,
-    wires: _Wires,
+    wires: Wires,
     stack: AsyncExitStack,
-    learn: Callable[[Link, int, str], object],
-    price: Price,
+    turns: Callable[[], Turns],
 ) -> Chain:
     """The chain, with the health that all jobs share.
 
@@ -181,7 +170,7 @@ def _chain(
     """
     health = Health(around.paths.health, environ=around.environ, now=around.now, tell=journal.append)
     stack.callback(health.close)
-    longest = around.config.settings.wait.max_hours * 3600
+    longest = longest_wait(around.config)
     return Chain(
         around.links,
         wires=wires.of,
@@ -193,10 +182,19 @@ def _chain(
         timers=timers_of(around.config),
         max_wait_seconds=longest,
         patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
-        learn=learn,
-        price=price,
+        learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
+        guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
+        price=lambda link, usage: turns().price(link, usage),
         log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
+
+
+def longest_wait(config: Config) -> float:
+    """Seconds that one request may wait for links. Without a setting the job's own limits end a wait."""
+    settings = config.settings
+    if settings.on_exhausted == "fail":
+        return 0.0
+    return MAX_WAIT_SECONDS if settings.max_wait is None else min(settings.max_wait * 3600, MAX_WAIT_SECONDS)
 
 
 def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
@@ -208,27 +206,6 @@ def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
 def timers_of(config: Config) -> Timers:
     timers = config.settings.timers
     return Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total)
-
-
-class _Wires:
-    """One wire for each link, made when it is first asked; closed with the job."""
-
-    def __init__(self, around: Surroundings, http: httpx.AsyncClient) -> None:
-        self.around = around
-        self.http = http
-        self.made: dict[str, Wire] = {}
-
-    def of(self, link: Link) -> Wire:
-        key = f"{link.name} {link.identity}"
-        if key not in self.made:
-            self.made[key] = wire_for(link, self.http, self.around.environ)
-        return self.made[key]
-
-    async def close(self) -> None:
-        for wire in self.made.values():
-            close = getattr(wire, "close", None)
-            if close is not None:
-                await close()
 
 
 def _watchful_sleep(

@@ -107,7 +107,8 @@ class Usage:
 class Request:
     """What one link is asked. `max_tokens` None leaves it out; `num_ctx` is only for the `ollama` wire.
 
-    `estimate` is what the sender thinks the prompt holds, in tokens, before calibration.
+    `estimate` is what the sender thinks the prompt holds, in tokens, before calibration; `threshold` is the size
+    below which it keeps its requests to this link, None where it has none.
     """
 
     model: str
@@ -118,6 +119,7 @@ class Request:
     num_ctx: int | None = None
     purpose: Purpose = "turn"
     estimate: int = 0
+    threshold: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,23 @@ def test_a_limit_of_cost_that_cannot_hold_is_said(home: Any) -> None:
     assert any("price is not known" in event["message"] for event in done.of("warning"))
 
 
+# What every request begins with -------------------------------------------------------------------------------
+
+
+def test_a_job_that_goes_on_another_day_begins_its_requests_as_before(home: Any, chain_of_one: Any) -> None:
+    """Else everything that a provider has cached would be paid for again after midnight."""
+    with FaultServer(Script(["one", "two", "three"]), models=["m"]) as server:
+        home.configure(chain_of_one(server, limits={"hours": 1_000_000}))
+        assert home.run("run", "--name", "n", "x").code == 0
+        with closing(sqlite3.connect(only_folder(home) / "journal.db")) as db, db:
+            db.execute("update entries set time = 1767312000 where seq = 1")  # 2026-01-02, just after midnight
+        assert home.run("resume", "n", "again").code == 0
+        assert home.run("resume", "n", "again").code == 0
+    second, third = (seen.body["messages"][0] for seen in server.chats[1:])
+    assert "2026-01-02" in second["content"]
+    assert second == third
+
+
 # Keys -------------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +143,7 @@ def test_a_key_in_an_error_of_the_server_is_hidden(home: Any, chain_of_one: Any,
     home.extra["BOX_KEY"] = KEY
     refusal = Status(status, {"retry-after": "1"}, {"error": {"message": f"Incorrect API key: {KEY}."}})
     with FaultServer(Script([]), models=["m"], schedule=always(refusal)) as server:
-        home.configure(chain_of_one(server, key="BOX_KEY", wait={"max_hours": 0}))
+        home.configure(chain_of_one(server, key="BOX_KEY", on_exhausted="fail"))
         done = home.run("run", "--json", "--name", "n", "x")
     assert done.code in (4, 5)
     assert KEY not in done.out + done.err
@@ -314,7 +332,7 @@ BREAKS: dict[str, Callable[[Path], object]] = {
 
 def test_a_broken_journal_is_a_clear_error_and_hides_no_other_job(home: Any, chain_of_one: Any) -> None:
     with FaultServer(Script(["a", "b"]), models=["m"]) as server:
-        home.configure(chain_of_one(server, wait={"max_hours": 0}))
+        home.configure(chain_of_one(server, on_exhausted="fail"))
         assert home.run("run", "--name", "well", "x").code == 0
     well = only_folder(home)
     for number, break_ in enumerate(BREAKS.values()):
