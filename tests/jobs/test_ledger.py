@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentx.errors import StateError
 from agentx.jobs.meter import SEEN
 from agentx.journal import Journal
 from agentx.testing.brain import Said
@@ -132,15 +133,25 @@ def test_the_story_ends_with_what_was_lost(home: Any) -> None:
     assert 1 <= shown["totals"]["lost"]["waiting"] <= shown["totals"]["seconds"]
 
 
+def waiting(jobs: Path) -> Journal | None:
+    """The journal of the only job, once it waits."""
+    for file in jobs.glob("*/journal.db"):
+        try:
+            journal = Journal(file, read_only=True)
+            if journal.last("waiting"):
+                return journal
+        except StateError:  # it is just being made
+            pass
+    return None
+
+
 def test_a_wait_that_was_killed_is_counted_as_far_as_it_went(home: Any, until: Any) -> None:
     """Killed in the wait and resumed: the time in which nobody waited is not counted, the time before is."""
     with FaultServer(one, models=["gpt-4o"], window=32_000, schedule=first(1, rate_limited(3600))) as server:
         home.configure(chain({"box": server}))
         with home.started("run", "say one") as process:
-            folder: Path = until(lambda: next(iter((home.folder / "home/state/jobs").glob("*/")), None))
-            file = folder / "journal.db"
-            until(lambda: file.exists() and Journal(file, read_only=True).last("waiting"))
-            journal = Journal(file, read_only=True)
+            journal: Journal = until(lambda: waiting(home.folder / "home/state/jobs"))
+            folder = journal.file.parent
             (began,) = [entry.time for entry in journal.read(types=("waiting",))]
             until(lambda: journal.meta(SEEN))
             process.kill()
