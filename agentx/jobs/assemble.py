@@ -14,8 +14,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 from agentx.agent.calls import Calls
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
@@ -38,8 +36,8 @@ from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
-from agentx.wires.make import client, wire_for
-from agentx.wires.messages import Timers, Usage, Wire
+from agentx.wires.make import Wires, client
+from agentx.wires.messages import Timers, Usage
 
 Listener = Callable[[Entry], None]
 NAP_SECONDS = 0.5
@@ -73,7 +71,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     order = Order.from_json(journal.meta("order") or "{}")
     workspace, settings = Path(order.workspace), around.config.settings
     http = await stack.enter_async_context(client())
-    wires = _Wires(around, http)
+    wires = Wires(http, around.environ)
     stack.push_async_callback(wires.close)
     toolbox = _toolbox(job, journal, around, workspace)
     stack.push_async_callback(toolbox.close)
@@ -159,7 +157,7 @@ def _chain(
     job: Job,
     journal: Journal,
     around: Surroundings,
-    wires: _Wires,
+    wires: Wires,
     stack: AsyncExitStack,
     learn: Callable[[Link, int, str], object],
 ) -> Chain:
@@ -195,27 +193,6 @@ def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
 def timers_of(config: Config) -> Timers:
     timers = config.settings.timers
     return Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total)
-
-
-class _Wires:
-    """One wire for each link, made when it is first asked; closed with the job."""
-
-    def __init__(self, around: Surroundings, http: httpx.AsyncClient) -> None:
-        self.around = around
-        self.http = http
-        self.made: dict[str, Wire] = {}
-
-    def of(self, link: Link) -> Wire:
-        key = f"{link.name} {link.identity}"
-        if key not in self.made:
-            self.made[key] = wire_for(link, self.http, self.around.environ)
-        return self.made[key]
-
-    async def close(self) -> None:
-        for wire in self.made.values():
-            close = getattr(wire, "close", None)
-            if close is not None:
-                await close()
 
 
 def _watchful_sleep(

@@ -1,9 +1,29 @@
-"""The test kit that agentx ships: a scripted model, a fault server on a real socket, a clock.
+"""The shipped test kit: a model server on a real socket that fails as it is told, scripted models, a clock.
 
-from agentx.testing.server import FaultServer
-from agentx.testing.brain import NoteReader
-from agentx.testing.faults import always, rate_limited
+    from agentx.testing import FaultServer, always, faults
 
-with FaultServer(NoteReader(), face="ollama", window=4_096, overflow="drop_oldest") as server:
-    ...  # point a client at server.url, then look at server.chats
+    with FaultServer(schedule=always(faults.CutStream(after=3))) as server:
+        ...  # point any client at server.v1, then look at server.chats
+
+`agentx.testing.faults` holds the faults, `agentx.testing.brain` what answers where nothing fails.
+`python -m agentx.testing` starts such a server by itself.
 """
+
+from agentx.testing.brain import Call, Said, Script
+from agentx.testing.clock import VirtualClock
+from agentx.testing.faults import Fault, Schedule, after, always, at, first
+from agentx.testing.server import FaultServer
+
+__all__ = [
+    "Call",
+    "Fault",
+    "FaultServer",
+    "Said",
+    "Schedule",
+    "Script",
+    "VirtualClock",
+    "after",
+    "always",
+    "at",
+    "first",
+]

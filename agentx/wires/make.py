@@ -41,6 +41,28 @@ def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) 
             return LiteLLMWire(provider, key)
 
 
+class Wires:
+    """One wire for each link, made when it is first asked. The client belongs to the caller."""
+
+    def __init__(self, http: httpx.AsyncClient, environ: Mapping[str, str]) -> None:
+        self.http = http
+        self.environ = environ
+        self.made: dict[str, Wire] = {}
+
+    def of(self, link: Link) -> Wire:
+        key = f"{link.name} {link.identity}"
+        if key not in self.made:
+            self.made[key] = wire_for(link, self.http, self.environ)
+        return self.made[key]
+
+    async def close(self) -> None:
+        """End what wires started (a server of one's own)."""
+        for wire in self.made.values():
+            close = getattr(wire, "close", None)
+            if close is not None:
+                await close()
+
+
 IDLE_SECONDS = 4.0
 """An idle connection is not used after this: llama-server, and vLLM's and others' uvicorn, close theirs after 5 s,
 and a request that meets the closing is lost (seen with a real llama-server)."""

@@ -170,3 +170,20 @@ def test_the_library_example_of_the_readme_runs(home: Any) -> None:
         )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "8192 served GET /api/ps models[].context_length\n"
+
+
+def test_the_chain_in_the_readme_runs(home: Any) -> None:
+    """Against the server that it starts: the cut stream is asked for once more, then the second answers."""
+    (example,) = [text for text in blocks("python") if "agentx.chain" in text]
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        env=home.environ,
+        cwd=home.workspace,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    *told, said = done.stdout.splitlines()
+    assert said == "second Hello. 2"
+    assert [line.partition("(")[0] for line in told] == ["LinkFailed", "LinkFailed", "LinkSwitched"]
