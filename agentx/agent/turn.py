@@ -106,11 +106,16 @@ class Turns:
             instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
         system = system_prompt(
             workspace=self.workspace,
-            now=datetime.fromtimestamp(self.now(), UTC),
+            began=datetime.fromtimestamp(self.began(), UTC),
             instructions=instructions,
             terse=terse,
         )
         return system, self.toolbox.tools(self.only_tools, terse=terse)
+
+    def began(self) -> float:
+        """When the job began, in this process or an earlier one (epoch seconds)."""
+        first = self.journal.query("select time from entries order by seq limit 1")
+        return first[0][0] if first else self.now()
 
     async def prepare(self, link: Link, reason: str) -> Request:
         """The request of this turn for *link*: the chain calls this for each link that it is about to ask."""

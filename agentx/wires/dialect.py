@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from agentx.config.links import Provider
+from agentx.wires.cache import marked_messages
+from agentx.wires.families import cache_style
 from agentx.wires.messages import Image, Message, Request, Tool, ToolCall
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -22,11 +24,10 @@ _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 def openai_body(request: Request, provider: Provider) -> bytes:
     """A chat completion that is streamed."""
-    mistral = is_mistral(provider)
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": openai_messages(request.messages, mistral=mistral),
-    }
+    messages = openai_messages(request.messages, mistral=is_mistral(provider))
+    if (style := cache_style(provider, request.model)) is not None:
+        messages = marked_messages(messages, style)
+    body: dict[str, Any] = {"model": request.model, "messages": messages}
     if request.tools:
         body["tools"] = openai_tools(request.tools)
     if request.max_tokens is not None:

@@ -20,7 +20,9 @@ import httpx
 
 from agentx.config.links import Provider
 from agentx.errors import Phase, RequestFailed
+from agentx.wires.cache import marked_messages, marked_tools
 from agentx.wires.dialect import compact, openai_messages, openai_tools
+from agentx.wires.families import cache_style
 from agentx.wires.gather import Gathered
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
@@ -97,9 +99,12 @@ class LiteLLMWire:
 def completion(request: Request, provider: Provider, key: str | None, timers: Timers) -> dict[str, Any]:
     """The arguments of litellm's `acompletion`. What a model does not take (`temperature`) is left out by it."""
     prefix = provider.litellm_prefix or provider.name
+    messages, tools = openai_messages(request.messages), openai_tools(request.tools)
+    if (style := cache_style(provider, request.model)) is not None:
+        messages, tools = marked_messages(messages, style), marked_tools(tools)
     arguments: dict[str, Any] = {
         "model": f"{prefix}/{request.model}",
-        "messages": openai_messages(request.messages),
+        "messages": messages,
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_retries": 0,
@@ -112,7 +117,7 @@ def completion(request: Request, provider: Provider, key: str | None, timers: Ti
         "api_key": key,
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
-        "tools": openai_tools(request.tools) or None,
+        "tools": tools or None,
         "extra_headers": dict(provider.headers) or None,
     }
     return arguments | {name: value for name, value in optional.items() if value is not None}

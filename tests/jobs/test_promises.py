@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,23 @@ def test_a_limit_of_cost_that_cannot_hold_is_said(home: Any) -> None:
         done = home.run("run", "--json", "--chain", "openai/nobody-knows-1", "--max-cost", "1", "x")
     assert done.code == 0
     assert any("price is not known" in event["message"] for event in done.of("warning"))
+
+
+# What every request begins with -------------------------------------------------------------------------------
+
+
+def test_a_job_that_goes_on_another_day_begins_its_requests_as_before(home: Any, chain_of_one: Any) -> None:
+    """Else everything that a provider has cached would be paid for again after midnight."""
+    with FaultServer(Script(["one", "two", "three"]), models=["m"]) as server:
+        home.configure(chain_of_one(server, limits={"hours": 1_000_000}))
+        assert home.run("run", "--name", "n", "x").code == 0
+        with closing(sqlite3.connect(only_folder(home) / "journal.db")) as db, db:
+            db.execute("update entries set time = 1767312000 where seq = 1")  # 2026-01-02, just after midnight
+        assert home.run("resume", "n", "again").code == 0
+        assert home.run("resume", "n", "again").code == 0
+    second, third = (seen.body["messages"][0] for seen in server.chats[1:])
+    assert "2026-01-02" in second["content"]
+    assert second == third
 
 
 # Keys -------------------------------------------------------------------------------------------------------
