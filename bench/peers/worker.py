@@ -79,10 +79,10 @@ class Agentx(Client):
     """The chain of two links with its health in a file, or (`direct`) the wire of the second link alone."""
 
     def __init__(self, server: str, refused: str) -> None:
+        from agentx.chain import Chain
         from agentx.chain.health import Health
-        from agentx.chain.walk import Chain
         from agentx.config.links import Link, Provider
-        from agentx.wires.make import client, wire_for
+        from agentx.wires.make import Wires, client
         from agentx.wires.messages import Message, Request, Timers
 
         super().__init__(server, refused)
@@ -96,7 +96,7 @@ class Agentx(Client):
             model="m",
             name=name,
         )
-        self.wires = lambda link: wire_for(link, self.client, environ)
+        self.wires = Wires(self.client, environ).of
 
     def prepare(self, case: Case, count: int) -> Callable[[int], Call]:
         first, second = self.link("first", self.first[case]), self.link("second", self.good)
