@@ -44,6 +44,10 @@ SAYS_WHEN: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded", "quota
 """What sentences for people give a time for."""
 IN_BETWEEN = frozenset({407, 511})
 """Statuses of a proxy or a captive portal: the provider was not reached."""
+UNEXPLAINED: frozenset[ErrorClass] = frozenset({"bad_request", "too_many_bytes"})
+"""What a 400 and a 413 are taken for when nothing else speaks."""
+WORDLESS = re.compile(r"(?:4\d\d(?: status code)?)?\s*(?:\(no body\)|\{\}|null|\"\")?", re.IGNORECASE)
+"""An empty body, or what gateways make of one."""
 CAP = re.compile(
     r"(?:at most|less than or equal to|<=|maximum(?: allowed)?(?: value)?(?: is| of|:)?|not exceed|between \d+ and"
     r"|\[\d+, ?|>)\s*(\d[\d,]{0,14})(?![\d,])",
@@ -69,6 +73,10 @@ class Failure:
     """False when the connection never stood."""
     known: bool = True
     """False when nothing in the tables fitted and only the status spoke."""
+    wordless: bool = False
+    """Nothing at all was said but a 400 or 413, as Cerebras and Mistral do with some prompts that are too long."""
+    guessed: bool = False
+    """Only the size of the request speaks for the class."""
     may_repeat: bool = True
     """False when the server said that asking again is of no use."""
     hint: str | None = None
@@ -107,6 +115,7 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
         output_cap=_output_cap(said, overflow) if found == "output_cap" else None,
         connected=found == "auth" or _connected(failure),
         known=known,
+        wordless=found in UNEXPLAINED and WORDLESS.fullmatch((said.message or failure.body).strip()) is not None,
         may_repeat=failure.headers.get("x-should-retry", "").lower() != "false",
         hint=failure.hint,
     )

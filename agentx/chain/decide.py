@@ -6,13 +6,13 @@ next one is asked meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentx.chain.classify import Failure
 from agentx.errors import ErrorClass
 
-Action = Literal["again", "lower", "rebuild", "next"]
+Action = Literal["again", "lower", "raise", "tell", "rebuild", "next"]
 Fate = Literal["ready", "rest", "out", "unfit"]
 """What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
 
@@ -21,7 +21,13 @@ BROKEN: frozenset[ErrorClass] = frozenset({"invalid_reply", "empty_reply"})
 TOO_LARGE: frozenset[ErrorClass] = frozenset({"overflow", "truncated", "too_many_bytes", "output_cap"})
 REFUSED: frozenset[ErrorClass] = frozenset({"bad_request", "content_filter"})
 MOST_REBUILDS = 3
+MOST_GUESSES = 2
+"""Smaller requests that are tried where only a size speaks for an overflow."""
 MOST_LOWERINGS = 3
+MOST_TOLD = 3
+"""How often a model is told to write less at a time before another link is asked."""
+LARGER = 4
+"""A cut reply gets so many times its output budget, once."""
 MOST_BROKEN = 6
 """Broken replies that one link may give to one request: after that it is unfit for it."""
 QUICK_PAUSE, QUICK_SPREAD = 0.1, 0.4
@@ -35,6 +41,8 @@ class Attempts:
 
     sent: int
     max_tokens: int | None = None
+    most_tokens: int | None = None
+    """What the output budget may be raised to."""
     fresh: bool = True
     """The link did not fail before this request."""
     alone: bool = True
@@ -43,20 +51,35 @@ class Attempts:
     rebuilt: int = 0
     shrank: bool = True
     """The last rebuild made the request smaller."""
+    large: bool = False
+    """One of the requests was more than half of what may be sent to this link at all."""
     lowered: int = 0
+    raised: bool = False
+    told: int = 0
+    """How often the model was told to write less at a time, by any link; MOST_TOLD where nobody can tell it."""
     broken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """`again`: the same request, after `pause` seconds. `lower`: with `max_tokens`. `rebuild`: made anew by the
-    caller, after the window `learn` was learned. `next`: the next link, and this one gets its `fate`."""
+    """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
+    anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
+    model was told to write less at a time. `next`: the next link, and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
     pause: float = 0.0
     max_tokens: int | None = None
     learn: int | None = None
+    guess: int | None = None
+
+
+def suspected(failure: Failure, attempts: Attempts) -> Failure:
+    """*failure* as a probable overflow, where nothing was said and the request was large: else as it is."""
+    if not failure.wordless or not attempts.large or attempts.rebuilt >= MOST_GUESSES:
+        return failure
+    text = f"answered {failure.status} without a word to about {attempts.sent:,} tokens: probably too many"
+    return replace(failure, error_class="overflow", scope="request", message=text, known=True, guessed=True)
 
 
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
@@ -68,6 +91,8 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
         if attempts.broken % 2 == 0:
             return Step(action="again")
         return Step(action="next", fate="unfit" if attempts.broken + 1 >= MOST_BROKEN else "rest")
+    if found == "cut":
+        return _longer(attempts)
     if found in ("overflow", "truncated"):
         return _rebuild(failure, attempts)
     if found == "output_cap":
@@ -91,14 +116,25 @@ def _quick(failure: Failure, attempts: Attempts, chance: float) -> Step:
     return Step(action="next", fate="rest")
 
 
+def _longer(attempts: Attempts) -> Step:
+    """A reply that was cut is nobody's failure: more room for it, else the model is asked for less."""
+    asked, most = attempts.max_tokens, attempts.most_tokens
+    if not attempts.raised and asked is not None and most is not None and asked < most:
+        return Step(action="raise", max_tokens=min(most, asked * LARGER))
+    if attempts.told < MOST_TOLD:
+        return Step(action="tell")
+    return Step(action="next", fate="unfit")
+
+
 def _rebuild(failure: Failure, attempts: Attempts) -> Step:
-    if attempts.rebuilt >= MOST_REBUILDS:
+    if attempts.rebuilt >= (MOST_GUESSES if failure.guessed else MOST_REBUILDS):
         return Step(action="next", fate="unfit")
     if failure.error_class == "truncated":  # whoever found it out has learned the window already
         if attempts.rebuilt and not attempts.shrank:
             return Step(action="next", fate="unfit")
         return Step(action="rebuild")
-    return Step(action="rebuild", learn=proven_limit(failure, attempts))
+    limit = proven_limit(failure, attempts)
+    return Step(action="rebuild", guess=limit) if failure.guessed else Step(action="rebuild", learn=limit)
 
 
 def proven_limit(failure: Failure, attempts: Attempts) -> int | None:

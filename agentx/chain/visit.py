@@ -9,19 +9,21 @@ from dataclasses import dataclass, replace
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
-from agentx.chain.decide import BROKEN, Attempts, Step, decide
+from agentx.chain.decide import BROKEN, Attempts, Step, decide, suspected
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
+Shorter = Callable[[Link, Failure], object]
+"""Tells the model to write less at a time: the next request that is prepared says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands, `log` of
-    the traceback where a reply broke our own code."""
+    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one."""
 
     wires: Callable[[Link], Wire]
     timers: Timers
@@ -29,8 +31,10 @@ class Means:
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     learn: Callable[[Link, int, str], object]
+    guess: Callable[[Link, int, str], object]
     prepare: Prepare
     check: Check | None
+    shorter: Shorter | None
     failed: Callable[[Link, Failure], None]
     prepared: Callable[[Link, str], None]
     log: Callable[[str], object]
@@ -73,12 +77,17 @@ class Visit:
                 return self._not_smaller()
             if self.request is None:
                 self.attempts = replace(
-                    self.attempts, sent=request.estimate, max_tokens=request.max_tokens, shrank=True
+                    self.attempts,
+                    sent=request.estimate,
+                    max_tokens=request.max_tokens,
+                    most_tokens=request.most_tokens,
+                    shrank=True,
+                    large=self.attempts.large or _large(request),
                 )
                 self.request = request
             reply = await self._reply(request)
         except RequestFailed as error:
-            self.failure = classify(error, link.provider, means.now())
+            self.failure = suspected(classify(error, link.provider, means.now()), self.attempts)
             means.failed(link, self.failure)
             return self._obey(decide(self.failure, self.attempts, means.random()), self.failure)
         return reply
@@ -113,13 +122,22 @@ class Visit:
         attempts = self.attempts
         if step.learn is not None:
             self._means.learn(self.link, step.learn, f"refused: {failure.message}")
+        if step.guess is not None:
+            self._means.guess(self.link, step.guess, failure.message)
         if step.action == "rebuild":
             self._too_large, self.request = self.request or self._too_large, None
             self.reason = f"a smaller request: {failure.error_class}"
             self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
-        elif step.action == "lower" and self.request is not None:
+        elif step.action in ("lower", "raise") and self.request is not None:
             self.request = replace(self.request, max_tokens=step.max_tokens)
-            self.attempts = replace(attempts, lowered=attempts.lowered + 1, max_tokens=step.max_tokens)
+            raised, lowered = step.action == "raise", attempts.lowered + (step.action == "lower")
+            self.attempts = replace(
+                attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
+            )
+        elif step.action == "tell" and self._means.shorter is not None:
+            self._means.shorter(self.link, failure)
+            self.request, self.reason = None, "told to write less at a time"
+            self.attempts = replace(attempts, told=attempts.told + 1)
         elif failure.error_class in BROKEN:
             self.attempts = replace(attempts, broken=attempts.broken + 1)
         elif step.action == "again":
@@ -132,6 +150,11 @@ def size(request: Request) -> int:
     if request.estimate:
         return request.estimate
     return sum(len(m.text) + sum(len(call.arguments) for call in m.tool_calls) for m in request.messages)
+
+
+def _large(request: Request) -> bool:
+    """Half of the threshold is what a compaction leaves: a request above that has grown."""
+    return request.threshold is not None and 2 * request.estimate > request.threshold
 
 
 def _goes_on(outcome: Reply | Step) -> bool:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from agentx.chain import pause, verdict
 from agentx.chain.classify import Failure
-from agentx.chain.decide import BROKEN, REFUSED, Attempts, Step
+from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Step
 from agentx.chain.health import Health, Rest
-from agentx.chain.visit import Check, Means, Prepare, Visit
+from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
@@ -26,7 +26,8 @@ from agentx.wires.messages import Reply, Request, Timers, Wire
 LOOK_UP_SECONDS = 30.0
 """A wait looks at the clock this often: machines sleep, clocks jump, other jobs find that a link is well."""
 MOST_REFUSALS = 2
-MAX_WAIT_SECONDS = 8 * 3600.0
+MAX_WAIT_SECONDS = 8 * 86_400.0
+"""No stated time is later than this (`waits` clamps it)."""
 PATIENCE_SECONDS = 30.0
 
 
@@ -56,11 +57,12 @@ class Chain:
         max_wait_seconds: float = MAX_WAIT_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         learn: Callable[[Link, int, str], object] | None = None,
+        guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
-        *log* of tracebacks.
+        *guess* of those that a refusal without a word makes probable, *log* of tracebacks.
 
         Raises NoUsableModel when there are no links.
         """
@@ -77,6 +79,7 @@ class Chain:
         self._max_wait = max_wait_seconds
         self._patience = min(patience_seconds, max_wait_seconds)
         self._learn = learn or _nothing
+        self._guess = guess or _nothing
         self._log = log or _nothing
         self._started = now()
         self._current: Link | None = None
@@ -88,13 +91,14 @@ class Chain:
         rests = [(link, self.health.resting(link)) for link in self.links]
         return min(rests, key=lambda pair: pair[1].until if pair[1] else 0.0)[0]
 
-    async def ask(self, prepare: Prepare, *, check: Check | None = None) -> Answer:
+    async def ask(self, prepare: Prepare, *, check: Check | None = None, shorter: Shorter | None = None) -> Answer:
         """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
-        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none.
+        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none;
+        *shorter* sees to it that the next request tells the model to write less at a time.
 
         Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
         """
-        walk = Walk(prepare, check)
+        walk = Walk(prepare, check, shorter)
         while True:
             link = self._ready(walk)
             if link is None:
@@ -129,6 +133,7 @@ class Chain:
             sent=0,
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
+            told=walk.told if walk.shorter else MOST_TOLD,
             alone=self._ready(walk, without=[link.name]) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
@@ -156,8 +161,10 @@ class Chain:
             sleep=self._sleep,
             random=self._random,
             learn=self._learn,
+            guess=self._guess,
             prepare=walk.prepare,
             check=walk.check,
+            shorter=walk.shorter,
             failed=lambda link, failure: self._failed(link, failure, walk),
             prepared=self._switch,
             log=self._log,
@@ -184,7 +191,7 @@ class Chain:
         """Give the link its fate. Raises ChainExhausted when it is the request itself that is refused."""
         failure, link = visit.failure, visit.link
         assert failure is not None
-        walk.broken[link.name] = visit.attempts.broken
+        walk.broken[link.name], walk.told = visit.attempts.broken, visit.attempts.told
         if step.fate == "out":
             self.health.out(link, failure.error_class, failure.message)
         elif step.fate == "rest" or failure.error_class in BROKEN:
@@ -206,7 +213,9 @@ class Chain:
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
-            if other.name in walk.unfit and other.name not in self._too_small and ended:
+            if ended is None or ended.error_class == "cut":  # a reply that is too long is no link's trouble
+                continue
+            if other.name in walk.unfit and other.name not in self._too_small:
                 self.health.rest(other, None, ended.error_class, ended.message)
 
     def _reason(self, link: Link, walk: Walk) -> str:

@@ -16,7 +16,8 @@ from agentx.config.yamlfile import Location
 from agentx.errors import Problem
 
 CHOICES = frozenset({"default_chain", "compaction"})
-NARROWED = frozenset({"limits", "shell", "timers", "wait"})
+NARROWED = frozenset({"limits", "shell", "timers"})
+WAITING = frozenset({"max_wait", "on_exhausted"})
 LINK = frozenset({"model", "name", "window", "force", "max_tokens", "temperature"})
 
 
@@ -46,7 +47,7 @@ def forbidden(project: Settings, where: Where, user_file: str) -> Iterator[Probl
 
 
 def forbidden_places(project: Settings) -> Iterator[Location]:
-    for key in sorted(project.model_fields_set - CHOICES - NARROWED - {"chains", "tools"}):
+    for key in sorted(project.model_fields_set - CHOICES - NARROWED - WAITING - {"chains", "tools"}):
         yield (key,)
     yield from (("tools", key) for key in sorted(project.tools.model_fields_set - {"only"}))
     for name, links in project.chains.items():
@@ -58,21 +59,35 @@ def not_in_a_link(link: ChainLink) -> Sequence[str]:
     return sorted(link.model_fields_set - LINK)
 
 
+def numbers(project: Settings) -> Iterator[Location]:
+    """Where *project* sets a number that it may only lower."""
+    for key in sorted(project.model_fields_set & NARROWED):
+        yield from ((key, name) for name in sorted(getattr(project, key).model_fields_set))
+    if "max_wait" in project.model_fields_set:
+        yield ("max_wait",)
+
+
 def widened(layers: Layers, where: Where, user_file: str) -> Iterator[Problem]:
-    for key in sorted(layers.project.model_fields_set & NARROWED):
-        for name in sorted(getattr(layers.project, key).model_fields_set):
-            mine, most = getattr(getattr(layers.whole, key), name), getattr(getattr(layers.without, key), name)
-            if most is not None and (mine is None or mine > most):
-                at = (key, name)
-                what = (
-                    f"a project's file may only lower `{dotted(at)}`: {said(mine)} is more than your {said(most)}"
-                )
-                yield Problem(where(at, False), what, f"raise it in your own file, {user_file}")
+    for at in numbers(layers.project):
+        mine, most = value_at(layers.whole, at), value_at(layers.without, at)
+        if most is not None and (mine is None or mine > most):
+            what = f"a project's file may only lower `{dotted(at)}`: {said(mine)} is more than your {said(most)}"
+            yield Problem(where(at, False), what, f"raise it in your own file, {user_file}")
+    if layers.whole.on_exhausted == "wait" and layers.without.on_exhausted == "fail":
+        what = "a project's file may not let a job wait: your own `on_exhausted` is `fail`"
+        yield Problem(where(("on_exhausted",), False), what, f"allow it in your own file, {user_file}")
     mine, most = layers.whole.tools.only, layers.without.tools.only
     if most is not None and (mine is None or not set(mine) <= set(most)):
         names = "all tools" if mine is None else ", ".join(f"`{name}`" for name in mine if name not in most)
         what = f"a project's file may only leave tools out: your own settings do not offer {names}"
         yield Problem(where(("tools", "only"), False), what, f"offer more in your own file, {user_file}")
+
+
+def value_at(settings: Settings, at: Location) -> Any:
+    value: Any = settings
+    for key in at:
+        value = getattr(value, str(key))
+    return value
 
 
 def said(value: Any) -> str:

@@ -151,14 +151,6 @@ class TimerSettings(Table):
     total: Seconds = Field(default=3600.0, description="The whole request.")
 
 
-class WaitSettings(Table):
-    """What happens when every link rests."""
-
-    max_hours: Hours = Field(
-        default=6.0, description="The longest wait for one; 0 ends the job instead of waiting."
-    )
-
-
 class ToolSettings(Table):
     """The tools that the model gets."""
 
@@ -181,5 +173,11 @@ class Settings(Table):
     )
     shell: ShellSettings = Field(default=ShellSettings(), description="The shell tool.")
     timers: TimerSettings = Field(default=TimerSettings(), description="How long one request may take.")
-    wait: WaitSettings = Field(default=WaitSettings(), description="What happens when every link rests.")
+    on_exhausted: Literal["wait", "fail"] = Field(
+        default="wait", description="When every link rests: wait for the first that is back, or end the job."
+    )
+    max_wait: Hours | None = Field(
+        default=None,
+        description="The most hours that one request may wait for links; null leaves it to `limits.hours`.",
+    )
     tools: ToolSettings = Field(default=ToolSettings(), description="The tools that the model gets.")

@@ -40,8 +40,10 @@ TEMPLATE = """\
 ## Seconds that one request may take.
 # timers: {connect: 5, first: 300, idle: 120, total: 3600}
 
-## How long a job waits when every link rests; 0 ends it instead.
-# wait: {max_hours: 6}
+## When every link rests a job waits for the first that is back, as long as `limits.hours` lets it;
+## `fail` ends it instead. `max_wait` is the most hours for one request.
+# on_exhausted: wait
+# max_wait: null
 
 ## The only tools that the model gets.
 # tools: {only: [read_file, list_files, search]}

@@ -19,7 +19,7 @@ from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
-from agentx.chain.walk import PATIENCE_SECONDS, Chain
+from agentx.chain.walk import MAX_WAIT_SECONDS, PATIENCE_SECONDS, Chain
 from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.config.paths import Paths
@@ -95,7 +95,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     )
     turns = Turns(
         journal=journal,
-        chain=_chain(job, journal, around, wires, stack, lambda link, limit, why: turns.learn(link, limit, why)),
+        chain=_chain(job, journal, around, wires, stack, lambda: turns),
         context=context,
         registry=registry,
         toolbox=toolbox,
@@ -159,7 +159,7 @@ def _chain(
     around: Surroundings,
     wires: Wires,
     stack: AsyncExitStack,
-    learn: Callable[[Link, int, str], object],
+    turns: Callable[[], Turns],
 ) -> Chain:
     """The chain, with the health that all jobs share.
 
@@ -167,7 +167,7 @@ def _chain(
     """
     health = Health(around.paths.health, environ=around.environ, now=around.now, tell=journal.append)
     stack.callback(health.close)
-    longest = around.config.settings.wait.max_hours * 3600
+    longest = longest_wait(around.config)
     return Chain(
         around.links,
         wires=wires.of,
@@ -179,9 +179,18 @@ def _chain(
         timers=timers_of(around.config),
         max_wait_seconds=longest,
         patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
-        learn=learn,
+        learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
+        guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
         log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
+
+
+def longest_wait(config: Config) -> float:
+    """Seconds that one request may wait for links. Without a setting the job's own limits end a wait."""
+    settings = config.settings
+    if settings.on_exhausted == "fail":
+        return 0.0
+    return MAX_WAIT_SECONDS if settings.max_wait is None else min(settings.max_wait * 3600, MAX_WAIT_SECONDS)
 
 
 def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agentx.config.links import Link
 from agentx.windows.known import Heard, Held, Learned
@@ -11,6 +12,8 @@ from agentx.windows.record import Confidence, Source, Window, believable
 
 HOSTED_AGE_SECONDS = 24 * 3600.0
 LEARNED_AGE_SECONDS = 24 * 3600.0
+GUESSED_AGE_SECONDS = 3600.0
+"""A guess is given up sooner than a proof: then more is tried again."""
 ASSUMED = 32_768
 ASSUMED_WHERE_CUT = 4_096
 """Where the server may truncate in silence, too high a belief loses the task, too low a one costs a summary."""
@@ -31,6 +34,7 @@ class Facts:
     heard: Heard | None = None
     cached: Heard | None = None
     learned: Learned | None = None
+    guess: Learned | None = None
     held: Held | None = None
     table: Window | None = None
     catalogue: Window | None = None
@@ -91,12 +95,23 @@ def _config(link: Link, facts: Facts) -> Said:
 
 
 def _learned(link: Link, facts: Facts) -> Said:
-    learned = facts.learned
-    if learned is None:
+    """The lower of what the endpoint proved and what it made probable; what may count goes before what may not."""
+    found: list[Said] = []
+    if facts.learned is not None:
+        found.append(_limit(link, facts, facts.learned, "proven"))
+    if facts.guess is not None:
+        found.append(_limit(link, facts, facts.guess, "assumed"))
+    if not found:
         return Said("learned", barred="the endpoint proved no limit")
+    return min(found, key=lambda one: (bool(one.barred), one.window.size if one.window else 0))
+
+
+def _limit(link: Link, facts: Facts, learned: Learned, confidence: Literal["proven", "assumed"]) -> Said:
     window = Window(
-        served=learned.limit, source="learned", detail=learned.evidence, confidence="proven", seen_at=learned.at
+        served=learned.limit, source="learned", detail=learned.evidence, confidence=confidence, seen_at=learned.at
     )
+    if confidence == "assumed" and facts.now - learned.at >= GUESSED_AGE_SECONDS:
+        return Said("learned", window, "was a guess an hour ago: more is tried again")
     if facts.now - learned.at >= LEARNED_AGE_SECONDS:
         return Said("learned", window, "is a day old: it may have changed")
     if link.force and link.window:

@@ -33,7 +33,13 @@ class Advice:
 
 
 def advice(link: Link, facts: Facts, window: Window, limit: Window | None) -> Iterator[Advice]:
-    """What a user should know about *window*; *limit* is the proven one when it lowered the window."""
+    """What a user should know about *window*; *limit* is what the endpoint proved or made probable, when it
+    lowered the window."""
+    if limit and limit.confidence == "assumed":
+        yield Advice(
+            f"{limit.size:,} tokens are a guess, and more is tried again after an hour: {limit.detail}",
+            f"{in_config(link, limit.size)}, with the number that it holds",
+        )
     if link.window and not link.force:
         yield from _above(link, facts, window, limit)
     yield from _trained(link, facts, window)
@@ -71,7 +77,8 @@ def _above(link: Link, facts: Facts, window: Window, limit: Window | None) -> It
     """The user's window is more than what the server holds or proved."""
     wanted = link.window or 0
     if limit and limit.size < wanted:
-        text = f"`window: {wanted}` is more than the endpoint proved ({limit.size:,}: {limit.detail})"
+        showed = "proved" if limit.confidence == "proven" else "seems to hold"
+        text = f"`window: {wanted}` is more than the endpoint {showed} ({limit.size:,}: {limit.detail})"
         cure = f"{in_config(link, limit.size)}; `force: true` beside it if the server was changed since"
         yield Advice(f"{text}: {limit.size:,} is used", cure)
     elif window.source == "served" and window.size < wanted:

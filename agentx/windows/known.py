@@ -21,7 +21,8 @@ class Heard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """A limit that the endpoint proved, in tokens. `served` is what it served then: a new value means a reload."""
+    """A limit that the endpoint proved or, as a guess, made probable, in tokens. `served` is what it served then:
+    a new value means a reload."""
 
     limit: int
     evidence: str
@@ -42,12 +43,13 @@ class Held:
 class Known:
     heard: Heard | None = None
     learned: Learned | None = None
+    guess: Learned | None = None
     held: Held | None = None
 
     @property
     def newest(self) -> float:
         """When anything was last heard or proved (epoch seconds)."""
-        return max((one.at for one in (self.heard, self.learned, self.held) if one), default=0.0)
+        return max((one.at for one in (self.heard, self.learned, self.guess, self.held) if one), default=0.0)
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -56,6 +58,8 @@ class Known:
             data["heard"] = {"probe": self.heard.probe, "at": self.heard.at, "reading": reading}
         if self.learned:
             data["learned"] = {f.name: getattr(self.learned, f.name) for f in fields(Learned)}
+        if self.guess:
+            data["guess"] = {f.name: getattr(self.guess, f.name) for f in fields(Learned)}
         if self.held:
             data["held"] = {f.name: getattr(self.held, f.name) for f in fields(Held)}
         return data
@@ -66,6 +70,7 @@ def known_from(data: Any) -> Known:
     return Known(
         heard=_heard(_table(data, "heard")),
         learned=_learned(_table(data, "learned")),
+        guess=_learned(_table(data, "guess")),
         held=_held(_table(data, "held")),
     )
 

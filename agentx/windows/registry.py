@@ -55,6 +55,7 @@ class WindowRegistry:
         self._num_ctx: dict[str, int] = {}
         self._succeeded: dict[str, float] = {}
         self._granted: dict[str, int] = {}
+        self._largest: dict[str, int] = {}
         self._told: set[tuple[str, str]] = set()
 
     def window(self, link: Link) -> Window:
@@ -118,11 +119,14 @@ class WindowRegistry:
         if abs(self._now() - self._touched.get(link.identity, -math.inf)) >= TOUCH_EVERY_SECONDS:
             await self._ask([link], TOUCH_TIMEOUT_SECONDS, sure=True)
 
-    def learn(self, link: Link, limit: int, evidence: str) -> Window | None:
+    def learn(self, link: Link, limit: int, evidence: str, *, guessed: bool = False) -> Window | None:
         """Remember that the endpoint holds no more than *limit* tokens; the new window if that made it smaller.
 
         Only ever lowers, what it was seen to hold before too. *evidence* says how that was proved, for the user.
+        *guessed*: it is only probable. It goes never below what a whole reply showed, and counts for an hour.
         """
+        if guessed:
+            limit = max(limit, self._largest.get(link.identity, 0))
         if believable(limit) is None:
             return None
         before = self.window(link).size
@@ -131,6 +135,8 @@ class WindowRegistry:
         new = Learned(limit=limit, evidence=evidence, at=self._now(), served=served)
 
         def lowered(known: Known) -> Known:
+            if guessed:
+                return replace(known, guess=new)
             old = known.learned
             expired = old is not None and self._now() - old.at >= HOSTED_AGE_SECONDS
             held = known.held and replace(known.held, tokens=min(known.held.tokens, limit))
@@ -159,15 +165,18 @@ class WindowRegistry:
         tokens = prompt_tokens if alone and prompt_tokens is not None else total_tokens
         if believable(tokens) is None:
             return None
-        learned = self._cache.get(link.identity).learned
-        if tokens <= before.size and not (learned and tokens > learned.limit):
+        self._largest[link.identity] = max(tokens, self._largest.get(link.identity, 0))
+        known = self._cache.get(link.identity)
+        limits = [one.limit for one in (known.learned, known.guess) if one]
+        if tokens <= before.size and not (limits and tokens > min(limits)):
             return None
         what = "prompt" if tokens == prompt_tokens else "prompt and reply"
         held = Held(tokens=tokens, evidence=f"a {what} of {tokens:,} tokens fitted", at=self._now())
 
         def raised(known: Known) -> Known:
             limit = known.learned if known.learned and known.learned.limit >= tokens else None
-            return replace(known, learned=limit, held=held)
+            guess = known.guess if known.guess and known.guess.limit >= tokens else None
+            return replace(known, learned=limit, guess=guess, held=held)
 
         self._cache.update(link.identity, raised)
         after = self.window(link)
@@ -176,7 +185,7 @@ class WindowRegistry:
     def forget(self, link: Link) -> None:
         """Drop all that was learned and heard of *link*."""
         self._cache.update(link.identity, lambda _: Known())
-        for store in (self._heard, self._num_ctx, self._touched, self._succeeded, self._granted):
+        for store in (self._heard, self._num_ctx, self._touched, self._succeeded, self._granted, self._largest):
             store.pop(link.identity, None)
         self._asker.forget(link)
 
@@ -189,6 +198,7 @@ class WindowRegistry:
                 heard=heard,
                 cached=known.heard,
                 learned=known.learned,
+                guess=known.guess,
                 held=known.held,
                 table=self._tables.window(link),
                 catalogue=self._catalogue.window(link),
@@ -241,15 +251,17 @@ class WindowRegistry:
         self._heard[link.identity] = heard
 
         def newer(known: Known) -> Known:
-            learned = known.learned
-            if learned and learned.served and reading.served and learned.served != reading.served:
-                learned = None  # the model was loaded anew since
+            learned, guess = (
+                None if one and one.served and reading.served and one.served != reading.served else one
+                for one in (known.learned, known.guess)  # none after the model was loaded anew
+            )
             held = known.held
             if held and reading.kind == "served" and reading.found and _size(reading) < held.tokens:
                 held = None  # it holds less now
             # That a local model is not loaded now is no reason to forget what it had when it was.
             had = link.provider.self_hosted and known.heard is not None and known.heard.reading.found
-            return Known(heard=known.heard if had and not reading.found else heard, learned=learned, held=held)
+            said = known.heard if had and not reading.found else heard
+            return Known(heard=said, learned=learned, guess=guess, held=held)
 
         self._cache.update(link.identity, newer)
 

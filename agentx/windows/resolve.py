@@ -135,7 +135,9 @@ def _firm(base: Window) -> bool:
 
 
 def _proven(window: Window, proof: Window) -> Window:
-    return replace(window, source="learned", detail=proof.detail, confidence="proven", seen_at=proof.seen_at)
+    return replace(
+        window, source="learned", detail=proof.detail, confidence=proof.confidence, seen_at=proof.seen_at
+    )
 
 
 def _judged(one: Said, base: Window, proof: Window | None) -> Candidate:
@@ -146,14 +148,14 @@ def _judged(one: Said, base: Window, proof: Window | None) -> Candidate:
     elif window is None or one.barred:
         reason = one.barred
     elif one.source == "learned":
-        reason = f"a proven limit only lowers, and {base.source} says {base.size:,}"
+        reason = f"{_limit(window)} only lowers, and {base.source} says {base.size:,}"
         if base.size == window.size:
             reason = f"proves what {base.source} says"
     elif one.source != base.source:
         less = one.source == "config" and base.source == "served"
         reason = f"the server holds only {base.size:,}" if less else f"{base.source} goes first"
     elif proof:
-        reason = f"the endpoint proved {proof.size:,}"
+        reason = f"the endpoint {_showed(proof)} {proof.size:,}"
     else:
         won, reason = True, "nobody says" if one.source == "assumed" else "the first that says a number"
     return Candidate(source=one.source, window=window, won=won, reason=reason)
@@ -164,7 +166,15 @@ def _proves(base: Window, proof: Window) -> str:
         return f"proves what {base.source} says"
     if proof.size > base.size:
         return f"a reply that fitted raises a belief, and {base.source} says {base.size:,}"
-    return f"a proven limit always lowers, and {base.source} says {base.size:,}"
+    return f"{_limit(proof)} always lowers, and {base.source} says {base.size:,}"
+
+
+def _limit(window: Window) -> str:
+    return "a proven limit" if window.confidence == "proven" else "a guessed limit"
+
+
+def _showed(proof: Window) -> str:
+    return "proved" if proof.confidence == "proven" else "seems to hold"
 
 
 def _refused(facts: Facts, window: Window) -> Iterator[str]:

@@ -51,6 +51,7 @@ class World:
     events: list[Event] = field(default_factory=list[Event])
     asked: list[Asked] = field(default_factory=list[Asked])
     learned: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    guessed: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     logged: list[str] = field(default_factory=list[str])
     scripts: dict[str, Script] = field(default_factory=dict[str, Script])
     in_flight: int = 0
@@ -85,6 +86,7 @@ class World:
             random=lambda: 0.5,
             max_wait_seconds=max_wait_seconds,
             learn=lambda link, limit, evidence: self.learned.append((link.provider.name, limit)),
+            guess=lambda link, limit, evidence: self.guessed.append((link.provider.name, limit)),
             log=self.logged.append,
         )
 

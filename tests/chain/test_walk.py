@@ -683,3 +683,45 @@ def test_whatever_happens_one_request_is_in_flight_and_no_resting_link_is_asked(
         except (ChainExhausted, ContextOverflow, NoUsableModel):
             continue
     assert world.most_in_flight == 1
+
+
+def sized(sizes: list[int], threshold: int | None) -> Prepare:
+    """Requests of these sizes, the last for ever, by a caller who keeps them below *threshold*."""
+
+    async def prepare(link: Link, reason: str) -> Request:
+        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
+        hello = [Message(role="user", text="x")]
+        return Request(model="m", messages=hello, estimate=size, max_tokens=100, threshold=threshold)
+
+    return prepare
+
+
+@pytest.mark.parametrize("body", ["", "{}", "null", "400 status code (no body)"])
+def test_a_refusal_without_a_word_of_a_large_request_is_a_guessed_overflow(
+    world: World, fail: Failures, body: str
+) -> None:
+    world.say("a", fail.status(400, body), "hi")
+    answer = asyncio.run(world.chain("a").ask(sized([5000, 2000], 8000)))
+    assert (answer.request.estimate, world.learned, world.guessed) == (2000, [], [("a", 3750)])
+    assert [failed.class_ for failed in world.of(LinkFailed)] == ["overflow"]
+
+
+@pytest.mark.parametrize("threshold", [10_000, None])
+def test_a_refusal_without_a_word_of_a_small_request_is_none(
+    world: World, fail: Failures, threshold: int | None
+) -> None:
+    world.say("a", fail.status(400))
+    world.say("b", "hi")
+    assert asyncio.run(world.chain("a", "b").ask(sized([5000], threshold))).link.name == "b/m"
+    assert [failed.class_ for failed in world.of(LinkFailed)] == ["bad_request"]
+    assert (world.hits("a"), world.learned, world.guessed) == (1, [], [])
+
+
+def test_after_two_smaller_requests_a_refusal_without_a_word_is_what_its_status_says(
+    world: World, fail: Failures
+) -> None:
+    world.say("a", fail.status(413))
+    world.say("b", "hi")
+    asyncio.run(world.chain("a", "b").ask(sized([5000, 2000, 900, 400], 8000)))
+    assert [failed.class_ for failed in world.of(LinkFailed)] == ["overflow", "overflow", "too_many_bytes"]
+    assert (world.hits("a"), world.guessed) == (3, [("a", 3750), ("a", 1500)])

@@ -84,6 +84,32 @@ def test_when_all_rest_the_first_that_is_back_serves(night: Night) -> None:
     assert ran.seconds < 10
 
 
+def test_a_wait_is_as_long_as_the_job_may_last(night: Night) -> None:
+    """A limit that resets in seven hours is waited for by a job that has eight."""
+    with FaultServer(Script(["done"]), schedule=first(1, Status(429, {"retry-after": "25200"}))) as server:
+        ran = night.run([server], "go", limits={"hours": 8})
+    assert (ran.ending.name, len(server.chats)) == ("done", 2), ran.story
+    assert 25_200 <= ran.waited <= 25_230
+
+
+def test_without_a_limit_of_hours_a_wait_may_take_a_week(night: Night) -> None:
+    with FaultServer(Script(["done"]), schedule=first(1, Status(429, {"retry-after": "604800"}))) as server:
+        ran = night.run([server], "go", limits={"hours": None})
+    assert (ran.ending.name, len(server.chats)) == ("done", 2), ran.story
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"max_wait": 1}, "1.0 hours may be waited"), ({"on_exhausted": "fail"}, "nothing may be waited")],
+    ids=str,
+)
+def test_who_does_not_want_to_wait_says_so(night: Night, settings: Any, said: str) -> None:
+    with FaultServer(Script(["done"]), schedule=first(1, Status(429, {"retry-after": "7200"}))) as server:
+        ran = night.run([server], "go", **settings)
+    assert (ran.ending.name, ran.waited, len(server.chats)) == ("chain_exhausted", 0, 1), ran.story
+    assert said in ran.ending.message
+
+
 def test_a_link_that_comes_back_is_preferred_again(night: Night) -> None:
     night.notes(words=60)
     reader = NoteReader()

@@ -264,7 +264,7 @@ def test_a_server_that_is_not_there_is_named_by_its_address(home: Any) -> None:
 
 def test_a_chain_that_may_not_wait_says_for_how_long(home: Any) -> None:
     with FaultServer(models=["m"], schedule=always(rate_limited(120))) as server:
-        home.configure(one_link(server, wait={"max_hours": 0}))
+        home.configure(one_link(server, on_exhausted="fail"))
         done = home.run("run", "hello")
     assert done.code == 5
     assert re.search(r"every link rests for 1\d\d seconds or longer, and nothing may be waited", done.err), (

@@ -26,7 +26,8 @@ def test_show_prints_what_counts_and_by_whom(place: Place) -> None:
     assert lines["limits.hours"] == ["2", "agentx.yaml:1:17"]
     assert lines["chains.night.0.model"] == ["openai/x", f"{place.user_file}:2:18"]
     assert lines["timers.idle"] == ["7", "-c", "timers.idle"]
-    assert lines["wait.max_hours"] == ["6", "default"]
+    assert lines["max_wait"] == ["null", "default"]
+    assert lines["on_exhausted"] == ["wait", "default"]
     assert lines["providers"] == ["{}", "default"]
 
 

@@ -150,8 +150,8 @@ def test_an_override_is_read_as_yaml_and_the_last_one_wins(place: Place) -> None
 
 def test_a_wrong_override_names_itself(place: Place) -> None:
     with pytest.raises(ConfigError) as caught:
-        place.load("limits.cst=3", "wait.max_hours=[")
-    assert caught.value.message.startswith("-c wait.max_hours: not YAML: ")
+        place.load("limits.cst=3", "timers.idle=[")
+    assert caught.value.message.startswith("-c timers.idle: not YAML: ")
     with pytest.raises(ConfigError) as caught:
         place.load("limits.cst=3")
     assert (caught.value.message, caught.value.hint) == (

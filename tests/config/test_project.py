@@ -9,14 +9,17 @@ import pytest
 from pydantic import BaseModel
 
 from agentx.config.problems import shape_at
-from agentx.config.project import CHOICES, LINK, NARROWED
+from agentx.config.project import CHOICES, LINK, NARROWED, WAITING
 from agentx.config.settings import ChainLink, Settings
 from agentx.errors import ConfigError
 
 if TYPE_CHECKING:
     from tests.config.conftest import Place
 
-USER = "limits: {cost: 5, hours: 8}\ntools: {only: [read_file, shell]}\nshell: {timeout_seconds: 100}\n"
+USER = (
+    "limits: {cost: 5, hours: 8}\nmax_wait: 6\non_exhausted: fail\n"
+    "tools: {only: [read_file, shell]}\nshell: {timeout_seconds: 100}\n"
+)
 
 REFUSED = [
     ("providers: {x: {base_url: 'http://evil/v1'}}", "1:1", "may not set `providers`"),
@@ -27,7 +30,8 @@ REFUSED = [
     ("limits: {cost: null}", "1:16", "may only lower `limits.cost`: no limit is more than your 5"),
     ("limits: {hours: 8.5}", "1:17", "may only lower `limits.hours`"),
     ("shell: {timeout_seconds: 101}", "1:26", "may only lower `shell.timeout_seconds`"),
-    ("wait: {max_hours: 7}", "1:19", "may only lower `wait.max_hours`"),
+    ("max_wait: 7", "1:11", "may only lower `max_wait`: 7 is more than your 6"),
+    ("on_exhausted: wait", "1:15", "may not let a job wait: your own `on_exhausted` is `fail`"),
     ("timers: {total: 4000}", "1:17", "may only lower `timers.total`"),
     ("tools: {only: [read_file, write_file]}", "1:15", "do not offer `write_file`"),
     ("tools: {only: null}", "1:15", "do not offer all tools"),
@@ -52,6 +56,8 @@ def test_a_projects_file_may_choose_and_narrow(place: Place) -> None:
         "default_chain: fast\n"
         "chains: {fast: [{model: ollama/qwen3:14b, window: 8192, max_tokens: 500, temperature: 0, name: q}]}\n"
         "limits: {cost: 1, hours: 8, turns: 30}\n"
+        "max_wait: 5\n"
+        "on_exhausted: fail\n"
         "compaction: {summaries: false}\n"
         "tools: {only: [read_file]}\n"
         "shell: {timeout_seconds: 5}\n"
@@ -80,7 +86,9 @@ def test_every_setting_is_either_free_or_narrowed_or_the_users_alone() -> None:
     """A new setting is refused in a project's file until somebody decides otherwise: the decisions stand here."""
     users = {"providers", "chains.[].api_key_env"}
     free = {"default_chain", "chains", "tools.only"} | {f"chains.[].{name}" for name in LINK}
-    decided = users | free | {path for path in paths(Settings) if path.split(".")[0] in CHOICES | NARROWED}
+    decided = (
+        users | free | {path for path in paths(Settings) if path.split(".")[0] in CHOICES | NARROWED | WAITING}
+    )
     links = {f"chains.[].{name}" for name in ChainLink.model_fields}
     assert {*paths(Settings), *links} == decided
 

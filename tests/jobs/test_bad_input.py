@@ -72,7 +72,7 @@ def test_a_dead_server_is_named_by_its_address(home: Any) -> None:
             "chains": {"c": [{"model": "box/m"}]},
             "default_chain": "c",
             "providers": {"box": {"card": "openai-compatible", "base_url": "http://127.0.0.1:9/v1"}},
-            "wait": {"max_hours": 0},
+            "on_exhausted": "fail",
         }
     )
     done = home.run("run", "--json", "hello")

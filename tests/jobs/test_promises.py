@@ -143,7 +143,7 @@ def test_a_key_in_an_error_of_the_server_is_hidden(home: Any, chain_of_one: Any,
     home.extra["BOX_KEY"] = KEY
     refusal = Status(status, {"retry-after": "1"}, {"error": {"message": f"Incorrect API key: {KEY}."}})
     with FaultServer(Script([]), models=["m"], schedule=always(refusal)) as server:
-        home.configure(chain_of_one(server, key="BOX_KEY", wait={"max_hours": 0}))
+        home.configure(chain_of_one(server, key="BOX_KEY", on_exhausted="fail"))
         done = home.run("run", "--json", "--name", "n", "x")
     assert done.code in (4, 5)
     assert KEY not in done.out + done.err
@@ -332,7 +332,7 @@ BREAKS: dict[str, Callable[[Path], object]] = {
 
 def test_a_broken_journal_is_a_clear_error_and_hides_no_other_job(home: Any, chain_of_one: Any) -> None:
     with FaultServer(Script(["a", "b"]), models=["m"]) as server:
-        home.configure(chain_of_one(server, wait={"max_hours": 0}))
+        home.configure(chain_of_one(server, on_exhausted="fail"))
         assert home.run("run", "--name", "well", "x").code == 0
     well = only_folder(home)
     for number, break_ in enumerate(BREAKS.values()):

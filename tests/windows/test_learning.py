@@ -201,6 +201,51 @@ def test_a_reload_with_another_size_is_noticed_and_ends_what_was_learned(
     assert seen == [(12_000, "learned"), (4096, "served"), (65_536, "served")]
 
 
+def test_a_guess_lowers_for_an_hour_is_never_called_proven_and_gives_way_to_a_reply(
+    link: Make, clock: Any, tmp_path: Path
+) -> None:
+    one, file = link(NOBODY, window=100_000), tmp_path / "windows.json"
+    begun = clock.at
+
+    async def guesses(registry: WindowRegistry) -> None:
+        learned = registry.learn(one, 20_000, "answered 400 without a word", guessed=True)
+        assert learned is not None
+        assert (learned.size, learned.source, learned.confidence) == (20_000, "learned", "assumed")
+
+    async def another_process(registry: WindowRegistry) -> None:
+        clock.at = begun + 3_599
+        assert (registry.window(one).size, registry.window(one).confidence) == (20_000, "assumed")
+        clock.at = begun + 3_600
+        assert (registry.window(one).size, registry.window(one).source) == (100_000, "config")
+        (learned,) = (c for c in registry.explain(one).candidates if c.source == "learned")
+        assert learned.reason == "was a guess an hour ago: more is tried again"
+        clock.at = begun + 60
+        raised = registry.succeeded(one, 30_000)
+        assert raised is not None
+        assert (raised.size, raised.source) == (100_000, "config")
+
+    run(guesses, clock, file=file)
+    run(another_process, clock, file=file)
+
+
+def test_a_guess_does_not_replace_a_proof_nor_go_below_what_a_reply_showed(link: Make, clock: Any) -> None:
+    one, two, three = link(NOBODY, "a"), link(NOBODY, "b"), link(NOBODY, "c", window=9_000, force=True)
+
+    async def work(registry: WindowRegistry) -> None:
+        registry.learn(one, 12_000, "refused")
+        registry.learn(one, 6_000, "no word", guessed=True)
+        assert (registry.window(one).size, registry.window(one).confidence) == (6_000, "assumed")
+        clock.at += 3_600
+        assert (registry.window(one).size, registry.window(one).confidence) == (12_000, "proven")
+        registry.succeeded(two, 14_000)
+        registry.learn(two, 6_000, "no word", guessed=True)
+        assert registry.window(two).size == 14_000
+        registry.learn(three, 6_000, "no word", guessed=True)
+        assert (registry.window(three).size, registry.window(three).source) == (9_000, "config")
+
+    run(work, clock)
+
+
 def test_two_links_to_one_server_learn_apart(link: Make, clock: Any) -> None:
     links = [link(NOBODY, model) for model in ("base", "lora", "base:2")]
     elsewhere = link("http://127.0.0.1:9/other", "base")
