@@ -78,15 +78,19 @@ def openai_messages(
 ) -> list[Json]:
     """Messages of a chat completion. Tool results are plain text, since many servers take nothing else."""
     one: Callable[[Message], Json] = _mistral_message if mistral else _openai_message
-    if rendered is not None:
-        one = rendered.once(one, one)
-    made: list[Json] = []
-    for message in arranged(messages):
-        if mistral and message.role == "user" and made and made[-1]["role"] == "tool":
-            # Mistral refuses a user's message right after a tool's result.
-            made.append({"role": "assistant", "content": "Noted."})
-        made.append(one(message))
-    return made
+    in_order = arranged(messages)
+    made = list(map(one, in_order)) if rendered is None else rendered.each(one, one, in_order)
+    return _mistral_order(made) if mistral else made
+
+
+def _mistral_order(messages: Sequence[Json]) -> list[Json]:
+    """Mistral refuses a user's message right after a tool's result."""
+    ordered: list[Json] = []
+    for message in messages:
+        if message["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
+            ordered.append({"role": "assistant", "content": "Noted."})
+        ordered.append(message)
+    return ordered
 
 
 def _mistral_message(message: Message) -> Json:
@@ -118,8 +122,10 @@ def _openai_message(message: Message, *, mistral: bool = False) -> Json:
 def ollama_messages(messages: Sequence[Message], rendered: Rendered | None = None) -> list[Json]:
     """Messages of Ollama's own chat: arguments are objects, images bare base64, results name their tool."""
     names = {call.id: call.name for message in messages for call in message.tool_calls}
-    one = _ollama_message if rendered is None else rendered.once("ollama", _ollama_message)
-    return [one(_named(message, names)) for message in arranged(messages)]
+    in_order = [_named(message, names) for message in arranged(messages)]
+    if rendered is None:
+        return list(map(_ollama_message, in_order))
+    return rendered.each(_ollama_message, _ollama_message, in_order)
 
 
 def _named(message: Message, names: Mapping[str, str]) -> Message:
