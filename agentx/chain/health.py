@@ -153,7 +153,7 @@ class Health:
         return None if row is None or row.until <= now else row
 
     def last(self, link: Link) -> Rest | None:
-        """The rest of *link* that ends last, over or not; None when it is well or failed too long ago to matter."""
+        """The rest of *link* that ends last, over or not; None when it is well, or failed long ago."""
         return self._last(link, self._now())
 
     def _last(self, link: Link, now: float) -> Rest | None:

@@ -268,7 +268,7 @@ def test_old_failures_are_forgotten(health: Health, clock: VirtualClock, link_of
     for _ in range(3):
         health.rest(link, None, "server", "x")
         clock.advance(20)
-    clock.advance(FADE_SECONDS - 21)
+    clock.advance(FADE_SECONDS - 1)
     assert health.failures(link) == 3
     clock.advance(2)
     assert (health.failures(link), health.last(link), health.claim(link)) == (0, None, True)
