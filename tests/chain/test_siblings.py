@@ -69,7 +69,7 @@ def test_a_lone_address_that_comes_back_at_once_gets_its_quick_retry(family: Wor
 
 
 def test_being_offline_is_charged_to_no_sibling(family: World, fail: Failures) -> None:
-    back = family.clock.now() + 20
+    back = family.clock.now() + 12
 
     def offline(name: str) -> Callable[[object], RequestFailed | str]:
         return lambda _: fail.unreachable() if family.clock.now() < back else name
