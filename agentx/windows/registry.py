@@ -317,6 +317,6 @@ def open_registry(
         environ=environ,
         cache=Cache(paths.windows),
         tables=load_tables(paths),
-        catalogue=Catalogue(catalogue_file()),
+        catalogue=Catalogue(catalogue_file(), paths.catalogue_index),
         now=now,
     )
