@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from agentx.chain import pause, verdict
 from agentx.chain.classify import Failure
-from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Step
+from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Room, Step
 from agentx.chain.health import Health, Rest
 from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
@@ -85,6 +85,7 @@ class Chain:
         self._current: Link | None = None
         self._answered = False
         self._too_small: set[str] = set()
+        self._rooms: dict[str, Room] = {}
 
     def likely(self) -> Link:
         """The link that will be asked next, as far as one can tell now."""
@@ -168,6 +169,7 @@ class Chain:
             failed=lambda link, failure: self._failed(link, failure, walk),
             prepared=self._switch,
             log=self._log,
+            rooms=self._rooms,
         )
 
     def _switch(self, link: Link, reason: str) -> None:

@@ -21,11 +21,12 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
-from agentx.wires.dialect import compact, openai_messages, openai_tools
+from agentx.wires.dialect import openai_messages, openai_tools
 from agentx.wires.families import cache_style
 from agentx.wires.gather import Gathered
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
+from agentx.wires.rendered import compact
 from agentx.wires.timing import Clock
 from agentx.wires.transport import LINGER_SECONDS, MAX_ERROR_BYTES, Broken, causes, excerpt, root_cause
 from agentx.wires.whole import Facts, whole_reply
