@@ -21,6 +21,7 @@ from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+from agentx.wires.timing import timers_for
 
 TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
@@ -223,7 +224,7 @@ class Turns:
         )
         self._tell_request(link, probe)
         try:
-            answer = self._believed(link, probe, await self.wires(link).ask(probe, self.timers))
+            answer = self._believed(link, probe, await self.wires(link).ask(probe, timers_for(link, self.timers)))
         except RequestFailed as error:
             read = error.prompt_tokens
         else:
@@ -264,7 +265,7 @@ class Turns:
             estimate=sum(len(message.text) for message in messages) // 4,
         )
         self._tell_request(link, request)
-        reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
+        reply = self._believed(link, request, await self.wires(link).ask(request, timers_for(link, self.timers)))
         self._tell_reply(link, reply, "summary", None)
         return reply
 

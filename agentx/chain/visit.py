@@ -13,6 +13,7 @@ from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
+from agentx.wires.timing import timers_for
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
@@ -107,7 +108,7 @@ class Visit:
         means, link = self._means, self.link
         self.sent = means.now()
         try:
-            reply = await means.wires(link).ask(request, means.timers)
+            reply = await means.wires(link).ask(request, timers_for(link, means.timers))
             if means.check is not None:
                 await means.check(link, request, reply)
         except AgentxError:
