@@ -21,6 +21,7 @@ from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
+from agentx.wires.check import check_length
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
 from agentx.wires.timing import timers_for
 
@@ -172,16 +173,18 @@ class Turns:
         return reply
 
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
-        """Raises RequestFailed(truncated) when the server read only a part of *request*, and learns from it."""
+        """Raises RequestFailed: `truncated` when the server read only a part of *request*, and learns from it;
+        `invalid_reply` when it stops long before it must."""
         view, found = self._views[link.identity], None
         if self.context.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
             found = self.context.truncated(link, view, reply, counted=counted)
         if found is None and (limits := self.context.in_doubt(link, view, reply)):
             found = await self._probe(link, request, view, reply, limits)
-        if found is None:
-            return
         window = self.registry.window(link)
+        if found is None:
+            check_length(reply, request, window.size)
+            return
         self.journal.append(
             Truncated(link=link.name, reported=found.reported, estimate=found.estimate, window=window.size)
         )
