@@ -24,6 +24,7 @@ from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
 from agentx.wires.check import check_length
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+from agentx.wires.timing import timers_for
 
 TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
@@ -284,7 +285,8 @@ class Turns:
         self._tell_request(link, request)
         began = self.now()
         try:
-            reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
+            timers = timers_for(link, self.timers)
+            reply = self._believed(link, request, await self.wires(link).ask(request, timers))
         except RequestFailed as error:
             failure = classify(error, link.provider, self.now())
             took = ledger.spent(error, self.now() - began)

@@ -81,7 +81,8 @@ class Config:
         provider = self.provider(name)
         if one is None:
             return self.within_consent(Link(provider=provider, model=model, name=link_name(name, model)), text)
-        values = one.model_dump(exclude={"model", "name"})
+        values = one.model_dump(exclude={"model", "name", "timers"})
+        values["timers"] = one.timers.model_dump(exclude_none=True)
         link = Link(provider=provider, model=model, name=one.name or link_name(name, model), **values)
         own = any(one == mine for chain in (self.own or self.settings).chains.values() for mine in chain)
         return link if own else self.within_consent(link, text)
