@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from agentx.windows.registry import WindowRegistry
 
 PROBE_BUDGET = 40_000
-ASK_SECONDS = 1.5
-"""For all servers together: with the start of the program, dead ones cost less than 2.5 s."""
+ASK_SECONDS, ASK_AT_LEAST = 1.5, 1.0
+ALL_SECONDS = 2.0
+"""For all servers together; less where the start of the program took long: dead ones cost less than 2.5 s."""
 
 
 @click.command()
@@ -61,7 +62,8 @@ def windows(
     """
     if probe and not models:
         raise UsageError("say which model to measure", hint="`agentx windows MODEL --probe`; it uses tokens")
-    rows = asyncio.run(_rows(session, models, chain, refresh, budget if probe else None))
+    began = time.monotonic()
+    rows = asyncio.run(_rows(session, models, chain, refresh, budget if probe else None, began))
     if as_json:
         answer_json({"links": rows})
     else:
@@ -74,11 +76,11 @@ def windows(
 
 
 async def _rows(
-    session: Session, models: Sequence[str], chain: str | None, refresh: bool, budget: int | None
+    session: Session, models: Sequence[str], chain: str | None, refresh: bool, budget: int | None, began: float
 ) -> list[dict[str, Any]]:
     config = session.config()
     links = await _links(session, config, models, chain)
-    return await rows_of(session, links, refresh=refresh, probe_budget=budget, config=config)
+    return await rows_of(session, links, refresh=refresh, probe_budget=budget, config=config, began=began)
 
 
 async def rows_of(
@@ -88,8 +90,10 @@ async def rows_of(
     refresh: bool,
     probe_budget: int | None = None,
     config: Config | None = None,
+    began: float | None = None,
 ) -> list[dict[str, Any]]:
     """One object for each of *links*, as `windows --json` has them. Sends prompts only with *probe_budget*.
+    *began* is when the program did, by the monotonic clock.
 
     Raises ConfigError.
     """
@@ -100,7 +104,8 @@ async def rows_of(
     numbers = (config or session.config()).settings.compaction
     async with client() as http:
         registry = open_registry(client=http, paths=session.paths(), environ=session.environ)
-        await registry.refresh(links, ASK_SECONDS, force=refresh)
+        left = ASK_SECONDS if began is None else ALL_SECONDS - (time.monotonic() - began)
+        await registry.refresh(links, min(ASK_SECONDS, max(ASK_AT_LEAST, left)), force=refresh)
         measured: dict[str, dict[str, Any]] = {}
         if probe_budget is not None:
             from agentx.cli.windows_probe import measured_by

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from agentx.windows.probes.reading import Reading
@@ -63,6 +63,38 @@ class Known:
         if self.held:
             data["held"] = {f.name: getattr(self.held, f.name) for f in fields(Held)}
         return data
+
+
+def lowered(known: Known, new: Learned, *, guessed: bool, lasts: float) -> Known:
+    """*known* after a limit was proved, or guessed. A lower proof stays that is younger than *lasts* seconds."""
+    if guessed:
+        return replace(known, guess=new)
+    old = known.learned
+    held = known.held and replace(known.held, tokens=min(known.held.tokens, new.limit))
+    keeps = old is not None and old.limit < new.limit and new.at - old.at < lasts
+    return replace(known, learned=old if keeps else new, held=held)
+
+
+def raised(known: Known, held: Held) -> Known:
+    """*known* after more was held: what is below that was wrong."""
+    learned, guess = (None if one and one.limit < held.tokens else one for one in (known.learned, known.guess))
+    return replace(known, learned=learned, guess=guess, held=held)
+
+
+def heard_anew(known: Known, heard: Heard, *, self_hosted: bool) -> Known:
+    """*known* after the server spoke again: what was proved of another load of the model is gone."""
+    reading, held = heard.reading, known.held
+    learned, guess = (
+        None if one and one.served and reading.served and one.served != reading.served else one
+        for one in (known.learned, known.guess)
+    )
+    limits = [limit for limit in (reading.served, reading.prompt) if limit]
+    if held and reading.kind == "served" and reading.found and min(limits) < held.tokens:
+        held = None  # it holds less now
+    # That a local model is not loaded now is no reason to forget what it had when it was.
+    had = self_hosted and known.heard is not None and known.heard.reading.found
+    said = known.heard if had and not reading.found else heard
+    return Known(heard=said, learned=learned, guess=guess, held=held)
 
 
 def known_from(data: Any) -> Known:

@@ -17,7 +17,7 @@ from agentx.config.paths import paths as folders
 from agentx.windows.asking import Asker, Trouble, asked_as
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue, Price, catalogue_file
-from agentx.windows.known import Heard, Held, Known, Learned
+from agentx.windows.known import Heard, Held, Known, Learned, heard_anew, lowered, raised
 from agentx.windows.probes import Answers, Ask, Reading, questions, read_all
 from agentx.windows.record import Window, believable
 from agentx.windows.resolve import HOSTED_AGE_SECONDS, Facts, Resolution, choose_num_ctx, decide
@@ -136,16 +136,10 @@ class WindowRegistry:
         served = heard.reading.served if heard else None
         new = Learned(limit=limit, evidence=evidence, at=self._now(), served=served)
 
-        def lowered(known: Known) -> Known:
-            if guessed:
-                return replace(known, guess=new)
-            old = known.learned
-            expired = old is not None and self._now() - old.at >= HOSTED_AGE_SECONDS
-            held = known.held and replace(known.held, tokens=min(known.held.tokens, limit))
-            learned = old if old and old.limit < limit and not expired else new
-            return replace(known, learned=learned, held=held)
+        def change(known: Known) -> Known:
+            return lowered(known, new, guessed=guessed, lasts=HOSTED_AGE_SECONDS)
 
-        self._cache.update(self._record(link), lowered)
+        self._cache.update(self._record(link), change)
         after = self.window(link)
         return after if after.size < before else None
 
@@ -175,12 +169,7 @@ class WindowRegistry:
         what = "prompt" if tokens == prompt_tokens else "prompt and reply"
         held = Held(tokens=tokens, evidence=f"a {what} of {tokens:,} tokens fitted", at=self._now())
 
-        def raised(known: Known) -> Known:
-            limit = known.learned if known.learned and known.learned.limit >= tokens else None
-            guess = known.guess if known.guess and known.guess.limit >= tokens else None
-            return replace(known, learned=limit, guess=guess, held=held)
-
-        self._cache.update(self._record(link), raised)
+        self._cache.update(self._record(link), lambda known: raised(known, held))
         after = self.window(link)
         return after if after.size > before.size else None
 
@@ -262,20 +251,8 @@ class WindowRegistry:
         heard = Heard(reading=reading, probe=name, at=now)
         self._heard[self._record(link)] = heard
 
-        def newer(known: Known) -> Known:
-            learned, guess = (
-                None if one and one.served and reading.served and one.served != reading.served else one
-                for one in (known.learned, known.guess)  # none after the model was loaded anew
-            )
-            held = known.held
-            if held and reading.kind == "served" and reading.found and _size(reading) < held.tokens:
-                held = None  # it holds less now
-            # That a local model is not loaded now is no reason to forget what it had when it was.
-            had = link.provider.self_hosted and known.heard is not None and known.heard.reading.found
-            said = known.heard if had and not reading.found else heard
-            return Known(heard=said, learned=learned, guess=guess, held=held)
-
-        self._cache.update(self._record(link), newer)
+        own = link.provider.self_hosted
+        self._cache.update(self._record(link), lambda known: heard_anew(known, heard, self_hosted=own))
 
     def _silence(self, link: Link) -> str | None:
         """Why the server of *link* said nothing."""
@@ -294,10 +271,6 @@ class WindowRegistry:
 def _has_address(link: Link) -> bool:
     """An embedded server has none before it is started."""
     return not link.provider.self_hosted or link.provider.base_url is not None
-
-
-def _size(reading: Reading) -> int:
-    return min(limit for limit in (reading.served, reading.prompt) if limit)
 
 
 def open_registry(
