@@ -13,6 +13,7 @@ from typing import Literal, cast, get_args
 
 from agentx.chain.body import Said, one_line, read
 from agentx.chain.health import Reach
+from agentx.chain.parameters import Refusal, lacks_tools, refused_parameter
 from agentx.chain.rules import CODES, LAST, STATUSES, TEXTS, Rule
 from agentx.chain.waits import retry_at
 from agentx.config.links import Provider
@@ -48,6 +49,7 @@ MODELS_QUOTA = re.compile(
 ABOUT_KEYS = re.compile(r"api.?key|credential|token|signature|authenticat|account|expired|log.?in", re.IGNORECASE)
 LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded"})
 """What a rate limit's headers describe. With an empty account they say milliseconds, and mean another limit."""
+TOOLS_HINT = "choose a model that can call tools, or switch them on at its server"
 SAYS_WHEN: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded", "quota"})
 """What sentences for people give a time for."""
 IN_BETWEEN = frozenset({407, 511})
@@ -88,6 +90,15 @@ class Failure:
     may_repeat: bool = True
     """False when the server said that asking again is of no use."""
     hint: str | None = None
+    refuses: Refusal | None = None
+    """A parameter that the request can do without."""
+    toolless: bool = False
+    """The model cannot be given tools."""
+
+    @property
+    def out(self) -> bool:
+        """Asking again is of no use before something is changed."""
+        return self.toolless or self.error_class in ("auth", "not_found")
 
     @property
     def reach(self) -> Reach:
@@ -118,9 +129,13 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     own = _own_words(provider, status, said) if _refused(status) or said.is_error else None
     overflow = _sizes(own, status, failure.body)
     found, known = _class_of(failure, said, status, own, overflow)
+    toolless = found in ("bad_request", "server", "not_found") and lacks_tools(said)
+    refuses = refused_parameter(said) if found == "bad_request" and not toolless else None
+    found = "bad_request" if toolless else found
+    known = known or toolless or refuses is not None
     return Failure(
         error_class=found,
-        scope=(own.scope if own else None) or _scope(found, status, said),
+        scope="model" if toolless else (own.scope if own else None) or _scope(found, status, said),
         message=said.message or _without_name(one_line(failure.message), provider),
         status=failure.status,
         retry_at=retry_at(
@@ -133,7 +148,9 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
         known=known,
         wordless=found in UNEXPLAINED and WORDLESS.fullmatch((said.message or failure.body).strip()) is not None,
         may_repeat=failure.headers.get("x-should-retry", "").lower() != "false",
-        hint=failure.hint,
+        hint=failure.hint or (TOOLS_HINT if toolless else None),
+        refuses=refuses,
+        toolless=toolless,
     )
 
 
