@@ -56,5 +56,5 @@ def _refused(reply: Reply, error_class: ErrorClass, what: str, body: str = "") -
         headers=reply.headers,
         body=body[: 64 * 1024],
         error_class=error_class,
-        prompt_tokens=reply.usage.input if reply.usage else None,
+        usage=reply.usage.to_json() if reply.usage else {},
     )
