@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from agentx.agent import prompts
 from agentx.chain.classify import Failure
+from agentx.chain.single import Alone
+from agentx.chain.verdict import event_of
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
@@ -250,10 +252,25 @@ class Turns:
             self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
 
     def summariser(self, link: Link) -> Ask:
-        """What asks *link* for a summary."""
+        """What asks *link*, whose turn it is, for a summary."""
         return lambda messages, max_tokens: self._summary(link, messages, max_tokens)
 
-    async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int) -> Reply:
+    def cheap_summariser(self, link: Link) -> Ask:
+        """What asks *link* for a summary, whosever turn it is: not while it rests, and a failure lets it rest."""
+        alone = Alone(
+            health=self.chain.health,
+            wires=self.wires,
+            timers=self.timers,
+            now=self.now,
+            failed=lambda link, failure: self.journal.append(event_of(link, failure)),
+        )
+        return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
+
+    async def _summary(
+        self, link: Link, messages: Sequence[Message], max_tokens: int, alone: Alone | None = None
+    ) -> Reply:
+        if alone is not None:
+            alone.check(link)
         request = Request(
             model=link.model,
             messages=messages,
@@ -262,9 +279,11 @@ class Turns:
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
+            changes=self.chain.health.taught.changes(link),
         )
         self._tell_request(link, request)
-        reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
+        asked = alone.ask(link, request) if alone else self.wires(link).ask(request, self.timers)
+        reply = self._believed(link, request, await asked)
         self._tell_reply(link, reply, "summary", None)
         return reply
 

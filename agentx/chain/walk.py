@@ -20,7 +20,7 @@ from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
-from agentx.events import Event, LinkFailed, LinkSwitched, Waiting, utc
+from agentx.events import Event, LinkSwitched, Waiting, utc
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 LOOK_UP_SECONDS = 30.0
@@ -181,7 +181,7 @@ class Chain:
             self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason))
 
     def _failed(self, link: Link, failure: Failure, walk: Walk) -> None:
-        self._tell(_event(link, failure))
+        self._tell(verdict.event_of(link, failure))
         walk.reached = walk.reached or failure.connected
         self._note(walk, verdict.of_failure(link, failure))
 
@@ -293,15 +293,3 @@ class Chain:
 
 def _nothing(*_: object) -> None:
     """For a caller who does not listen."""
-
-
-def _event(link: Link, failure: Failure) -> LinkFailed:
-    return LinkFailed(
-        link=link.name,
-        class_=failure.error_class,
-        status=failure.status,
-        message=failure.message if failure.known else f"unknown refusal: {failure.message}",
-        retry_at=None if failure.retry_at is None else utc(failure.retry_at),
-        limit=failure.limit,
-        actual=failure.actual,
-    )
