@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from agentx.agent import prompts
 from agentx.chain import ledger
 from agentx.chain.classify import Failure, classify
+from agentx.chain.single import Alone
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
@@ -247,10 +248,19 @@ class Turns:
             self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
 
     def summariser(self, link: Link) -> Ask:
-        """What asks *link* for a summary."""
+        """What asks *link*, whose turn it is, for a summary."""
         return lambda messages, max_tokens: self._summary(link, messages, max_tokens)
 
-    async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int) -> Reply:
+    def cheap_summariser(self, link: Link) -> Ask:
+        """What asks *link* for a summary, whosever turn it is: not while it rests, and a failure lets it rest."""
+        alone = Alone(health=self.chain.health, wires=self.wires, timers=self.timers, now=self.now)
+        return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
+
+    async def _summary(
+        self, link: Link, messages: Sequence[Message], max_tokens: int, alone: Alone | None = None
+    ) -> Reply:
+        if alone is not None:
+            alone.check(link)
         request = Request(
             model=link.model,
             messages=messages,
@@ -259,15 +269,17 @@ class Turns:
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
+            changes=self.chain.health.taught.changes(link),
         )
-        return await self._aside(link, request)
+        return await self._aside(link, request, alone)
 
-    async def _aside(self, link: Link, request: Request) -> Reply:
+    async def _aside(self, link: Link, request: Request, alone: Alone | None = None) -> Reply:
         """The reply to what is no turn; what it takes stands in the journal, also when it fails."""
         self._tell_request(link, request)
         began = self.now()
         try:
-            reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
+            asked = alone.ask(link, request) if alone else self.wires(link).ask(request, self.timers)
+            reply = self._believed(link, request, await asked)
         except RequestFailed as error:
             failure = classify(error, link.provider, self.now())
             took = ledger.spent(error, self.now() - began)

@@ -170,6 +170,10 @@ def _class_of(
         if status == 403 and _is_page(failure.body):  # a gateway's wall: the key was not even looked at
             return "server", True
         by_status = STATUSES.get(status, "server" if status >= 500 else "bad_request")
+        if by_status == "bad_request" and failure.headers.get("x-should-retry", "").lower() == "true":
+            return "server", True
+        if by_status == "server" and status >= 500 and by_type == "bad_request":  # a relay's: it stays so
+            return "bad_request", True
         return by_status, by_status != "bad_request" or by_type is not None
     if said.is_error:
         return by_type or "server", by_type is not None
@@ -215,9 +219,9 @@ def _own_words(provider: Provider, status: int | None, said: Said) -> OwnWords |
 
 
 def _scope(found: ErrorClass, status: int | None, said: Said) -> Scope:
-    """A 404 is about the model, even where what it lacks is only what this request asks for; so is a 403 that does
-    not speak of keys, and a quota that others have not used up."""
-    if found == "bad_request" and status == 404:
+    """A 404 is about the model, even where what it lacks is only what this request asks for; so is a refusal that
+    is called the server's fault, a 403 that does not speak of keys, and a quota that others have not used up."""
+    if found == "bad_request" and status is not None and (status == 404 or status >= 500):
         return "model"
     if found == "quota" and MODELS_QUOTA.search(said.text):
         return "model"

@@ -12,7 +12,7 @@ import pytest
 from agentx.testing.brain import Call, NoteReader, Said, asks_for_summary, text_of
 from agentx.testing.conversations import note_task
 from agentx.testing.counting import Json
-from agentx.testing.faults import CutStream, Fault, Hang, NullContent, Status, rate_limited
+from agentx.testing.faults import CutStream, Fault, Hang, NullContent, Status, always, rate_limited
 from agentx.testing.server import FaultServer
 
 if TYPE_CHECKING:
@@ -132,3 +132,19 @@ def test_a_summary_made_from_a_truncated_request_is_not_believed(night: Night, m
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     whys = [str(tier["why"]) for event in ran.of("compaction") for tier in event["tiers"] if tier["tier"] == 0]
     assert "the server read only a part of the summary's own request" in whys, ran.story
+
+
+def test_a_cheap_model_that_fails_rests_and_is_not_asked_at_each_compaction(night: Night) -> None:
+    codes = night.notes(30)
+    with (
+        FaultServer(NoteKeeper(BAD["empty"]), window=8_192) as server,
+        FaultServer(models=["cheap"], schedule=always(Status(401))) as cheap,
+    ):
+        night.providers = {"cheap": {"card": "openai-compatible", "base_url": cheap.v1}}
+        ran = night.run([server], note_task(30), compaction={"summary_model": "cheap/cheap"})
+        asked = len(cheap.chats)
+    assert ran.ending.name == "done", ran.story
+    assert [code for code in codes if code not in ran.answer] == [], ran.story
+    assert len(ran.of("compaction")) > 1
+    assert asked == 1, ran.story
+    assert [event["class"] for event in ran.of("link.failed", link="cheap/cheap")] == ["auth"]
