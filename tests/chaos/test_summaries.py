@@ -134,17 +134,19 @@ def test_a_summary_made_from_a_truncated_request_is_not_believed(night: Night, m
     assert "the server read only a part of the summary's own request" in whys, ran.story
 
 
-def test_a_cheap_model_that_fails_rests_and_is_not_asked_at_each_compaction(night: Night) -> None:
+def test_a_cheap_model_that_fails_rests_and_the_next_job_does_not_ask_it(night: Night) -> None:
     codes = night.notes(30)
     with (
         FaultServer(NoteKeeper(BAD["empty"]), window=8_192) as server,
         FaultServer(models=["cheap"], schedule=always(Status(401))) as cheap,
     ):
         night.providers = {"cheap": {"card": "openai-compatible", "base_url": cheap.v1}}
-        ran = night.run([server], note_task(30), compaction={"summary_model": "cheap/cheap"})
+        jobs = [night.run([server], note_task(30), compaction={"summary_model": "cheap/cheap"}) for _ in range(2)]
         asked = len(cheap.chats)
-    assert ran.ending.name == "done", ran.story
-    assert [code for code in codes if code not in ran.answer] == [], ran.story
-    assert len(ran.of("compaction")) > 1
-    assert asked == 1, ran.story
-    assert [event["class"] for event in ran.of("link.failed", link="cheap/cheap")] == ["auth"]
+    failed = [[event["class"] for event in ran.of("link.failed", link="cheap/cheap")] for ran in jobs]
+    assert (asked, failed) == (1, [["auth"], []])
+    for ran in jobs:
+        assert ran.ending.name == "done", ran.story
+        assert [code for code in codes if code not in ran.answer] == [], ran.story
+    whys = [str(tier["why"]) for e in jobs[1].of("compaction") for tier in e["tiers"] if tier["tier"] == 3]
+    assert any("out: auth" in why for why in whys), whys
