@@ -19,7 +19,6 @@ class Alone:
 
     health: Health
     wires: Callable[[Link], Wire]
-    timers: Timers
     now: Callable[[], float]
 
     def check(self, link: Link) -> None:
@@ -28,7 +27,7 @@ class Alone:
         if rest is not None:
             raise RequestFailed(f"{link.name} {rest.why()}", phase="connect", error_class=rest.error_class)
 
-    async def ask(self, link: Link, request: Request) -> Reply:
+    async def ask(self, link: Link, request: Request, timers: Timers) -> Reply:
         """The reply of *link*, asked once, or until its parameters please it.
 
         Raises RequestFailed; the link then rests as in a chain."""
@@ -36,7 +35,7 @@ class Alone:
         request = replace(request, changes=taught.changes(link))
         while True:
             try:
-                reply = await self.wires(link).ask(request, self.timers)
+                reply = await self.wires(link).ask(request, timers)
             except RequestFailed as error:
                 failure = classify(error, link.provider, self.now())
                 step = decide(failure, _once(request), 0.0)
