@@ -87,7 +87,9 @@ def test_a_failing_summary_request_never_fails_the_job(night: Night, name: str) 
     assert ran.ending.name == "done", ran.story
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     assert len(ran.of("request", purpose="summary")) <= 4, ran.story
-    assert {event["purpose"] for event in ran.of("link.failed")} == {"summary"}
+    purposes = {event["purpose"] for event in ran.of("link.failed")}
+    assert "summary" in purposes
+    assert "turn" not in purposes
 
 
 def test_the_breaker_opens_and_arms_itself_again(night: Night) -> None:
