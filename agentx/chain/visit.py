@@ -14,6 +14,7 @@ from agentx.chain.ledger import Spent, spent
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
+from agentx.wires.timing import timers_for
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
@@ -111,7 +112,7 @@ class Visit:
         self.sent = means.now()
         reply: Reply | None = None
         try:
-            reply = await means.wires(link).ask(request, means.timers)
+            reply = await means.wires(link).ask(request, timers_for(link, means.timers))
             if means.check is not None:
                 await means.check(link, request, reply)
         except AgentxError:

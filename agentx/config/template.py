@@ -15,6 +15,7 @@ TEMPLATE = """\
 #     - model: anthropic/claude-sonnet-5
 #     - model: openrouter/qwen/qwen3-coder
 #       max_tokens: 32000
+#       max_cost: 2.00   # dollars that one job may spend on it
 #     - model: ollama/qwen3:14b
 #       window: 32768
 
@@ -38,7 +39,7 @@ TEMPLATE = """\
 # shell: {timeout_seconds: 600}
 
 ## Seconds that one request may take.
-# timers: {connect: 5, first: 300, idle: 120, total: 3600}
+# timers: {connect: 5, first: 300, idle: 120, total: 3600}  # seconds; also at a link
 
 ## When every link rests a job waits for the first that is back, as long as `limits.hours` lets it;
 ## `fail` ends it instead. `max_wait` is the most hours for one request.

@@ -17,6 +17,7 @@ from pathlib import Path
 from agentx.agent.calls import Calls
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
+from agentx.agent.spend import Purse
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
 from agentx.chain.ledger import Price
@@ -38,7 +39,8 @@ from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
 from agentx.wires.make import Wires, client
-from agentx.wires.messages import Timers, Usage
+from agentx.wires.messages import Usage
+from agentx.wires.timing import general
 
 Listener = Callable[[Entry], None]
 NAP_SECONDS = 0.5
@@ -85,6 +87,10 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     await registry.refresh((*around.links, *([cheap] if cheap else [])))
     _tell_unpriced(journal, around, registry)
     meter = Meter(journal)
+    limits = limits_of(around.config)
+    purse = Purse(journal, price=registry.price, limit=limits.cost, tell=journal.append)
+    for link in around.links:
+        purse.refusal(link)  # what may not be asked is said before anything is
     turns: Turns
     context = Context(
         journal,
@@ -104,7 +110,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         toolbox=toolbox,
         wires=wires.of,
         price=price_of(registry),
-        timers=timers_of(around.config),
+        purse=purse,
+        timers=general(around.config.settings.timers),
         numbers=Numbers(
             fraction=settings.compaction.fraction,
             cap=settings.compaction.cap,
@@ -119,7 +126,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         turns=turns,
         calls=Calls(journal, toolbox, job.output, lambda since: changed_since(workspace, since)),
         toolbox=toolbox,
-        limits=limits_of(around.config),
+        limits=limits,
         totals=lambda: meter.read(time.time()),
         until=order.until,
     )
@@ -179,12 +186,13 @@ def _chain(
         now=around.now,
         sleep=_watchful_sleep(journal, limits_of(around.config), around.sleep),
         random=random.random,
-        timers=timers_of(around.config),
+        timers=general(around.config.settings.timers),
         max_wait_seconds=longest,
         patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
         learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
         guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
         price=lambda link, usage: turns().price(link, usage),
+        barred=lambda link: turns().purse.refusal(link),
         log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
 
@@ -201,11 +209,6 @@ def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
     """Add *text* to the log of *job*, without keys; a log that cannot be written stops nothing."""
     with contextlib.suppress(OSError), job.log.open("a", encoding="utf-8", errors="replace") as log:
         log.write(hide(text))
-
-
-def timers_of(config: Config) -> Timers:
-    timers = config.settings.timers
-    return Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total)
 
 
 def _watchful_sleep(

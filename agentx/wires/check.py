@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentx.errors import ErrorClass, RequestFailed
 from agentx.wires.gather import is_object
 from agentx.wires.messages import Reply, Request
@@ -60,6 +62,12 @@ def _length(reply: Reply) -> str:
     """Where it was cut."""
     limit = "the end of the window" if reply.finish == "window" else "its length limit"
     return f"at {limit}" + (f" after {reply.usage.output:,} tokens" if reply.usage else "")
+
+
+def unended(reply: Reply) -> RequestFailed:
+    """*reply* came without a reason for its end: nobody says that it is whole."""
+    failed = _refused(reply, "invalid_reply", "no reason was given why the reply ended: it may be cut")
+    return replace(failed, hint="if this server never gives one, set `gives_reason: false` at its provider")
 
 
 def _refused(reply: Reply, error_class: ErrorClass, what: str, body: str = "") -> RequestFailed:
