@@ -38,6 +38,7 @@ from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
+from agentx.wires.gather import Hear
 from agentx.wires.make import Wires, client
 from agentx.wires.messages import Usage
 from agentx.wires.timing import general
@@ -61,6 +62,8 @@ class Surroundings:
     config: Config
     links: tuple[Link, ...]
     listener: Listener | None = None
+    hear: Hear | None = None
+    """For a person who watches: the text of a turn while it comes, which may yet be dropped."""
     now: Callable[[], float] = time.time
     """The clock that rests and waits are counted by, in epoch seconds."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -76,7 +79,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     order = Order.from_json(journal.meta("order") or "{}")
     workspace, settings = Path(order.workspace), around.config.settings
     http = await stack.enter_async_context(client())
-    wires = Wires(http, around.environ)
+    wires = Wires(http, around.environ, around.hear)
     stack.push_async_callback(wires.close)
     toolbox = _toolbox(job, journal, around, workspace)
     stack.push_async_callback(toolbox.close)
@@ -99,7 +102,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
-        cheap=None if cheap is None else lambda messages, most: turns.summariser(cheap)(messages, most),
+        cheap=None if cheap is None else lambda messages, most: turns.cheap_summariser(cheap)(messages, most),
         cheap_window=0 if cheap is None else registry.window(cheap).size,
     )
     turns = Turns(
