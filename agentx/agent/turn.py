@@ -19,7 +19,7 @@ from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
-from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+from agentx.wires.messages import Message, Reply, Request, Timers, Tool, Usage, Wire
 
 TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
@@ -314,7 +314,6 @@ class Turns:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""
         made = self.journal.query("select count(*) from entries where type = 'reply'")[0][0]
         calls = tuple(
-            ToolCall(f"c{made + 1}_{number}", call.name, call.arguments)
-            for number, call in enumerate(reply.message.tool_calls, 1)
+            replace(call, id=f"c{made + 1}_{number}") for number, call in enumerate(reply.message.tool_calls, 1)
         )
         return replace(reply, message=replace(reply.message, tool_calls=calls, link=link.name))

@@ -18,11 +18,11 @@ from typing import Any, cast
 
 import httpx
 
-from agentx.config.links import Provider
+from agentx.config.links import Provider, identity_of
 from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
 from agentx.wires.dialect import compact, openai_messages, openai_tools
-from agentx.wires.families import cache_style
+from agentx.wires.families import dialect_of
 from agentx.wires.gather import Gathered
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
@@ -87,6 +87,7 @@ class LiteLLMWire:
         facts = Facts(
             sent=sent,
             seconds=self.monotonic() - started,
+            issuer=identity_of(self.provider, request.model),
             headers=attempt.headers(),
         )
         return whole_reply(attempt.gathered, request, facts)
@@ -99,9 +100,10 @@ class LiteLLMWire:
 def completion(request: Request, provider: Provider, key: str | None, timers: Timers) -> dict[str, Any]:
     """The arguments of litellm's `acompletion`. What a model does not take (`temperature`) is left out by it."""
     prefix = provider.litellm_prefix or provider.name
-    messages, tools = openai_messages(request.messages), openai_tools(request.tools)
-    if (style := cache_style(provider, request.model)) is not None:
-        messages, tools = marked_messages(messages, style), marked_tools(tools)
+    dialect = dialect_of(provider, request.model, images=request.images)
+    messages, tools = openai_messages(request.messages, dialect), openai_tools(request.tools, dialect.schemas)
+    if dialect.cache is not None:
+        messages, tools = marked_messages(messages, dialect.cache), marked_tools(tools)
     arguments: dict[str, Any] = {
         "model": f"{prefix}/{request.model}",
         "messages": messages,
@@ -116,7 +118,7 @@ def completion(request: Request, provider: Provider, key: str | None, timers: Ti
         "base_url": _base(provider.base_url, prefix),
         "api_key": key,
         "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
+        "temperature": request.temperature if dialect.temperature else None,
         "tools": tools or None,
         "extra_headers": dict(provider.headers) or None,
     }

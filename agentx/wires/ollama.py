@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import httpx
 
-from agentx.config.links import Provider
+from agentx.config.links import Provider, identity_of
 from agentx.errors import RequestFailed
 from agentx.wires.dialect import ollama_body
 from agentx.wires.key import Key, headers_for, key_for, no_key
@@ -46,7 +46,7 @@ class OllamaWire:
             who=f"{provider.name}/{request.model}",
             url=f"{address(provider).removesuffix('/v1')}/api/chat",
             headers=headers_for(provider, key),
-            body=ollama_body(request),
+            body=ollama_body(request, provider),
             secret=key,
         )
         reader = OllamaReader()
@@ -65,6 +65,7 @@ class OllamaWire:
             Facts(
                 sent=call.body,
                 seconds=self.monotonic() - started,
+                issuer=identity_of(provider, request.model),
                 headers=headers,
                 # `num_predict` not reached and yet `length`: the window was.
                 clamps_at_window=True,
