@@ -25,8 +25,8 @@ GEMINI_CHAT = re.compile(r"/v1(?:beta)?/models/[^/]+:(?:streamGenerateContent|ge
 
 
 class StrictServer(FaultServer):
-    """Use it with `with`. `issued` are the signatures that it has given and takes back: as Anthropic it signs every
-    thought, as Gemini every call. `complaints` is everything that it had against a request."""
+    """Use it with `with`. `issued` are the signatures that it has given and takes back: as Anthropic it signs
+    every thought, as Gemini every call. `complaints` is everything that it had against a request."""
 
     def __init__(self, strict: Strict, brain: Brain = says_hello, **more: Any) -> None:
         super().__init__(brain, face="ollama" if strict == "ollama" else "openai", **more)

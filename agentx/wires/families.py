@@ -8,6 +8,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from agentx.config.links import Provider, identity_of
+from agentx.wires.arrange import PLAIN as PLAIN_ORDER
 from agentx.wires.arrange import Order
 from agentx.wires.cache import CacheStyle
 from agentx.wires.schemas import Schemas
@@ -31,7 +32,7 @@ class Dialect:
     goes back to no other."""
 
     issuer: str = ""
-    order: Order = Order()
+    order: Order = PLAIN_ORDER
     schemas: Schemas = "whole"
     cache: CacheStyle | None = None
     thoughts: Thoughts = "nothing"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.config.links import Provider
-from agentx.wires.arrange import Order, arranged, safe_id
+from agentx.wires.arrange import NO_RESULT, Order, arranged, safe_id
 from agentx.wires.dialect import (
     compact,
     ollama_body,
@@ -204,9 +204,7 @@ def test_ollama_is_told_its_window_and_not_to_truncate() -> None:
         ("gpt-50", False),
     ],
 )
-def test_a_model_that_reasons_has_its_own_output_field_and_no_temperature_anywhere(
-    model: str, reasons: bool
-) -> None:
+def test_a_model_that_reasons_has_its_own_output_field_and_no_temperature(model: str, reasons: bool) -> None:
     request = Request(model=model, messages=[Message(role="user", text="hi")], max_tokens=7, temperature=0.5)
     body = json.loads(openai_body(request, provider(card="openai-compatible")))
     assert ("max_completion_tokens" in body, "temperature" in body) == (reasons, not reasons)
@@ -247,9 +245,7 @@ def user(text: str) -> Message:
             [
                 user("a"),
                 *called("c1")[:1],
-                Message(
-                    role="tool", text="No result was recorded for this call.", tool_call_id="c1", name="read_file"
-                ),
+                Message(role="tool", text=NO_RESULT, tool_call_id="c1", name="read_file"),
                 user("b"),
             ],
         ),

@@ -101,6 +101,7 @@ def test_a_reply_of_anthropic_keeps_calls_reasoning_counts_and_headers() -> None
         role="assistant",
         text="hello",
         reasoning="hm",
+        issuer="https://a.example claude-sonnet-4-5",
         tool_calls=(ToolCall("toolu_1", "read_file", '{"path": "a"}'),),
     )
     assert reply.finish == "tool_calls"
