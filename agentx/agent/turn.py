@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from agentx.agent.prompts import system_prompt
+from agentx.agent import prompts
+from agentx.chain.classify import Failure
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
 from agentx.context.measure import fitting
 from agentx.errors import RequestFailed
-from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
+from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
@@ -104,7 +105,7 @@ class Turns:
         shown = fitting(instructions, int(budget.usable * INSTRUCTIONS_SHARE))
         if shown < len(instructions):
             instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
-        system = system_prompt(
+        system = prompts.system_prompt(
             workspace=self.workspace,
             began=datetime.fromtimestamp(self.began(), UTC),
             instructions=instructions,
@@ -134,12 +135,15 @@ class Turns:
         self._views[link.identity] = view
         if view.shortened:
             self._tell_shortened(link, budget)
-        max_tokens = output_budget(budget.window, view.measured, asked=budget.max_tokens, cap=window.output)
+        asked = budget.max_tokens
+        max_tokens = output_budget(budget.window, view.measured, asked=asked, cap=window.output)
+        most = output_budget(budget.window, view.measured, asked=asked or budget.window, cap=window.output)
         request = Request(
             model=link.model,
             messages=view.messages,
             tools=tools,
             max_tokens=None if link.provider.clamps_output and not link.max_tokens else max_tokens,
+            most_tokens=most,
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             estimate=view.estimate,
@@ -153,7 +157,7 @@ class Turns:
 
         Raises what the chain raises: ChainExhausted, ContextOverflow, NoUsableModel.
         """
-        answer = await self.chain.ask(self.prepare, check=self.check)
+        answer = await self.chain.ask(self.prepare, check=self.check, shorter=self.shorter)
         link, view = answer.link, self._views[answer.link.identity]
         reply = self._with_own_ids(answer.reply, link)
         usage = reply.usage
@@ -190,6 +194,11 @@ class Turns:
             error_class="truncated",
             hint=link.window_hint,
         )
+
+    def shorter(self, link: Link, failure: Failure) -> None:
+        """Tell the model, in the next view, to write less at a time."""
+        message = Message(role="user", text=prompts.SHORTER)
+        self.journal.append(Nudged(text=prompts.SHORTER), {"message": message.to_json()})
 
     async def _probe(
         self, link: Link, request: Request, view: View, reply: Reply, limits: Sequence[int]

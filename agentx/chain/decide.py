@@ -12,7 +12,7 @@ from typing import Literal
 from agentx.chain.classify import Failure
 from agentx.errors import ErrorClass
 
-Action = Literal["again", "lower", "rebuild", "next"]
+Action = Literal["again", "lower", "raise", "tell", "rebuild", "next"]
 Fate = Literal["ready", "rest", "out", "unfit"]
 """What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
 
@@ -24,6 +24,10 @@ MOST_REBUILDS = 3
 MOST_GUESSES = 2
 """Smaller requests that are tried where only a size speaks for an overflow."""
 MOST_LOWERINGS = 3
+MOST_TOLD = 3
+"""How often a model is told to write less at a time before another link is asked."""
+LARGER = 4
+"""A cut reply gets so many times its output budget, once."""
 MOST_BROKEN = 6
 """Broken replies that one link may give to one request: after that it is unfit for it."""
 QUICK_PAUSE, QUICK_SPREAD = 0.1, 0.4
@@ -37,6 +41,8 @@ class Attempts:
 
     sent: int
     max_tokens: int | None = None
+    most_tokens: int | None = None
+    """What the output budget may be raised to."""
     fresh: bool = True
     """The link did not fail before this request."""
     alone: bool = True
@@ -48,14 +54,17 @@ class Attempts:
     large: bool = False
     """One of the requests was more than half of what may be sent to this link at all."""
     lowered: int = 0
+    raised: bool = False
+    told: int = 0
+    """How often the model was told to write less at a time, by any link; MOST_TOLD where nobody can tell it."""
     broken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """`again`: the same request, after `pause` seconds. `lower`: with `max_tokens`. `rebuild`: made anew by the
-    caller, after the window `learn` was learned or `guess` supposed. `next`: the next link, and this one gets its
-    `fate`."""
+    """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
+    anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
+    model was told to write less at a time. `next`: the next link, and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
@@ -82,6 +91,8 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
         if attempts.broken % 2 == 0:
             return Step(action="again")
         return Step(action="next", fate="unfit" if attempts.broken + 1 >= MOST_BROKEN else "rest")
+    if found == "cut":
+        return _longer(attempts)
     if found in ("overflow", "truncated"):
         return _rebuild(failure, attempts)
     if found == "output_cap":
@@ -103,6 +114,16 @@ def _quick(failure: Failure, attempts: Attempts, chance: float) -> Step:
     if attempts.fresh and attempts.quick == 0 and not hopeless:
         return Step(action="again", pause=QUICK_PAUSE + QUICK_SPREAD * chance)
     return Step(action="next", fate="rest")
+
+
+def _longer(attempts: Attempts) -> Step:
+    """A reply that was cut is nobody's failure: more room for it, else the model is asked for less."""
+    asked, most = attempts.max_tokens, attempts.most_tokens
+    if not attempts.raised and asked is not None and most is not None and asked < most:
+        return Step(action="raise", max_tokens=min(most, asked * LARGER))
+    if attempts.told < MOST_TOLD:
+        return Step(action="tell")
+    return Step(action="next", fate="unfit")
 
 
 def _rebuild(failure: Failure, attempts: Attempts) -> Step:

@@ -36,10 +36,16 @@ def of_failure(link: Link, failure: Failure) -> Ended:
         link=link.name,
         error_class=failure.error_class,
         message=failure.message,
-        hint=failure.hint or (link.window_hint if failure.error_class in WINDOW_BLAMED else None),
+        hint=failure.hint or _hint_of(link, failure.error_class),
         out=failure.error_class in ("auth", "not_found"),
         keyless=failure.keyless,
     )
+
+
+def _hint_of(link: Link, error_class: ErrorClass) -> str | None:
+    if error_class == "cut" and link.max_tokens is not None:
+        return f"allow {link.name} more than `max_tokens: {link.max_tokens}`"
+    return link.window_hint if error_class in WINDOW_BLAMED or error_class == "cut" else None
 
 
 def of_overflow(link: Link, error: ContextOverflow) -> Ended:
@@ -66,6 +72,8 @@ def nothing_left(links: Sequence[Ended], *, answered: bool) -> AgentxError:
     if usable and all(link.error_class in TOO_LARGE for link in usable):
         text = "the conversation cannot be made to fit any link"
         return ContextOverflow(f"{text}: {_said(links)}", hint=_hint(usable) or hint)
+    if usable and all(link.error_class == "cut" for link in usable):
+        return _exhausted("every reply was cut before it was whole", links)
     if not usable and not answered:
         return NoUsableModel(f"no link of the chain can be used: {_said(links)}", hint=hint or CHECK_HINT)
     return _exhausted("no link of the chain can answer", links)

@@ -16,6 +16,8 @@ from agentx.wires.messages import Reply, Request, Timers, Wire
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
+Shorter = Callable[[Link, Failure], object]
+"""Tells the model to write less at a time: the next request that is prepared says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Means:
     guess: Callable[[Link, int, str], object]
     prepare: Prepare
     check: Check | None
+    shorter: Shorter | None
     failed: Callable[[Link, Failure], None]
     prepared: Callable[[Link, str], None]
     log: Callable[[str], object]
@@ -72,6 +75,7 @@ class Visit:
                     self.attempts,
                     sent=request.estimate,
                     max_tokens=request.max_tokens,
+                    most_tokens=request.most_tokens,
                     shrank=True,
                     large=self.attempts.large or _large(request),
                 )
@@ -119,9 +123,16 @@ class Visit:
             self._too_large, self.request = self.request or self._too_large, None
             self.reason = f"a smaller request: {failure.error_class}"
             self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
-        elif step.action == "lower" and self.request is not None:
+        elif step.action in ("lower", "raise") and self.request is not None:
             self.request = replace(self.request, max_tokens=step.max_tokens)
-            self.attempts = replace(attempts, lowered=attempts.lowered + 1, max_tokens=step.max_tokens)
+            raised, lowered = step.action == "raise", attempts.lowered + (step.action == "lower")
+            self.attempts = replace(
+                attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
+            )
+        elif step.action == "tell" and self._means.shorter is not None:
+            self._means.shorter(self.link, failure)
+            self.request, self.reason = None, "told to write less at a time"
+            self.attempts = replace(attempts, told=attempts.told + 1)
         elif failure.error_class in BROKEN:
             self.attempts = replace(attempts, broken=attempts.broken + 1)
         elif step.action == "again":

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from agentx.chain import pause, verdict
 from agentx.chain.classify import Failure
-from agentx.chain.decide import BROKEN, REFUSED, Attempts, Step
+from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Step
 from agentx.chain.health import Health, Rest
-from agentx.chain.visit import Check, Means, Prepare, Visit
+from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
@@ -91,13 +91,14 @@ class Chain:
         rests = [(link, self.health.resting(link)) for link in self.links]
         return min(rests, key=lambda pair: pair[1].until if pair[1] else 0.0)[0]
 
-    async def ask(self, prepare: Prepare, *, check: Check | None = None) -> Answer:
+    async def ask(self, prepare: Prepare, *, check: Check | None = None, shorter: Shorter | None = None) -> Answer:
         """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
-        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none.
+        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none;
+        *shorter* sees to it that the next request tells the model to write less at a time.
 
         Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
         """
-        walk = Walk(prepare, check)
+        walk = Walk(prepare, check, shorter)
         while True:
             link = self._ready(walk)
             if link is None:
@@ -132,6 +133,7 @@ class Chain:
             sent=0,
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
+            told=walk.told if walk.shorter else MOST_TOLD,
             alone=self._ready(walk, without=[link.name]) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
@@ -162,6 +164,7 @@ class Chain:
             guess=self._guess,
             prepare=walk.prepare,
             check=walk.check,
+            shorter=walk.shorter,
             failed=lambda link, failure: self._failed(link, failure, walk),
             prepared=self._switch,
             log=self._log,
@@ -188,7 +191,7 @@ class Chain:
         """Give the link its fate. Raises ChainExhausted when it is the request itself that is refused."""
         failure, link = visit.failure, visit.link
         assert failure is not None
-        walk.broken[link.name] = visit.attempts.broken
+        walk.broken[link.name], walk.told = visit.attempts.broken, visit.attempts.told
         if step.fate == "out":
             self.health.out(link, failure.error_class, failure.message)
         elif step.fate == "rest" or failure.error_class in BROKEN:
@@ -210,7 +213,9 @@ class Chain:
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
-            if other.name in walk.unfit and other.name not in self._too_small and ended:
+            if ended is None or ended.error_class == "cut":  # a reply that is too long is no link's trouble
+                continue
+            if other.name in walk.unfit and other.name not in self._too_small:
                 self.health.rest(other, None, ended.error_class, ended.message)
 
     def _reason(self, link: Link, walk: Walk) -> str:
