@@ -59,9 +59,14 @@ class Visit:
 
         Raises ContextOverflow when no request for this link can be made, and whatever `sleep` raises.
         """
+        outcome = await self._attempt()
+        if not _goes_on(outcome):
+            return outcome  # nearly always: what repeats is not set up for it
+        assert isinstance(outcome, Step)
+        await self._means.sleep(outcome.pause)
         retrying = AsyncRetrying(sleep=self._means.sleep, retry=retry_if_result(_goes_on), wait=_pause)
-        outcome: Reply | Step = await retrying(self._attempt)
-        return outcome
+        repeated: Reply | Step = await retrying(self._attempt)
+        return repeated
 
     async def _attempt(self) -> Reply | Step:
         means, link = self._means, self.link

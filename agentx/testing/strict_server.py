@@ -59,7 +59,9 @@ class StrictServer(FaultServer):
         if said.reasoning or not anthropic:
             self.issued.append(signature)
         pieces = _anthropic(said, signature, number) if anthropic else _gemini(said, signature)
-        data = tuple(f"event: {name}\ndata: {json.dumps(piece)}\n\n".encode() for name, piece in pieces)
+        data = tuple(
+            f"{f'event: {name}' if name else ''}\ndata: {json.dumps(piece)}\n\n".encode() for name, piece in pieces
+        )
         return Plan(status=200, headers={"content-type": EVENTS}, pieces=data)
 
 
@@ -124,7 +126,5 @@ def _gemini(said: Said, signature: str) -> Iterator[tuple[str, Json]]:
         parts.append({"functionCall": {"name": call.name, "args": json.loads(call.text)}, **signed})
     counts = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
     content = {"role": "model", "parts": parts}
-    yield (
-        "message",
-        {"candidates": [{"content": content, "index": 0, "finishReason": "STOP"}], "usageMetadata": counts},
-    )
+    candidates = [{"content": content, "index": 0, "finishReason": "STOP"}]
+    yield "", {"candidates": candidates, "usageMetadata": counts}  # its events have no name

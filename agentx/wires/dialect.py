@@ -14,6 +14,7 @@ from agentx.wires.arrange import arranged, safe_id
 from agentx.wires.cache import marked_messages
 from agentx.wires.families import PLAIN, Dialect, dialect_of
 from agentx.wires.messages import Image, Message, Request, Tool, ToolCall
+from agentx.wires.rendered import Json, Rendered
 from agentx.wires.schemas import Schemas, cleaned
 
 GOOGLES_PLACEHOLDER = "skip_thought_signature_validator"
@@ -22,10 +23,10 @@ NO_THOUGHT = " "
 """Stands for the reasoning of another model. Moonshot refuses an empty one (charmbracelet/crush#2696)."""
 
 
-def openai_body(request: Request, provider: Provider) -> bytes:
-    """A chat completion that is streamed."""
+def openai_body(request: Request, provider: Provider, rendered: Rendered) -> bytes:
+    """A chat completion that is streamed. *rendered* keeps what the next one can be made of."""
     dialect = dialect_of(provider, request.model, images=request.images)
-    messages = openai_messages(request.messages, dialect)
+    messages = openai_messages(request.messages, dialect, rendered)
     if dialect.cache is not None:
         messages = marked_messages(messages, dialect.cache)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
@@ -38,16 +39,19 @@ def openai_body(request: Request, provider: Provider) -> bytes:
     body["stream"] = True
     if provider.stream_usage:
         body["stream_options"] = {"include_usage": True}
-    return compact(body)
+    return rendered.body(body)
 
 
-def ollama_body(request: Request, provider: Provider) -> bytes:
-    """A native chat that is streamed and may not be truncated in silence.
+def ollama_body(request: Request, provider: Provider, rendered: Rendered) -> bytes:
+    """A native chat that is streamed and may not be truncated in silence. *rendered* as in `openai_body`.
 
     `shift` is left alone: another value than the loaded one makes Ollama load the model again.
     """
     dialect = dialect_of(provider, request.model, images=request.images)
-    body: dict[str, Any] = {"model": request.model, "messages": ollama_messages(request.messages, dialect)}
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": ollama_messages(request.messages, dialect, rendered),
+    }
     if request.tools:
         body["tools"] = openai_tools(request.tools, dialect.schemas)
     options: dict[str, Any] = {}
@@ -57,12 +61,7 @@ def ollama_body(request: Request, provider: Provider) -> bytes:
         options["num_predict"] = request.max_tokens
     if request.temperature is not None:
         options["temperature"] = request.temperature
-    return compact({**body, "stream": True, "truncate": False, "options": options})
-
-
-def compact(value: Any) -> bytes:
-    """JSON without blanks. Half characters (lone surrogates from undecodable bytes) become `?`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return rendered.body({**body, "stream": True, "truncate": False, "options": options})
 
 
 def openai_tools(tools: Sequence[Tool], schemas: Schemas = "whole") -> list[dict[str, Any]]:
@@ -79,12 +78,19 @@ def openai_tools(tools: Sequence[Tool], schemas: Schemas = "whole") -> list[dict
     ]
 
 
-def openai_messages(messages: Sequence[Message], dialect: Dialect = PLAIN) -> list[dict[str, Any]]:
+def openai_messages(
+    messages: Sequence[Message], dialect: Dialect = PLAIN, rendered: Rendered | None = None
+) -> list[Json]:
     """Messages of a chat completion. Tool results are plain text, since many servers take nothing else."""
-    return [openai_message(message, dialect) for message in arranged(messages, dialect.order)]
+
+    def one(message: Message) -> Json:
+        return openai_message(message, dialect)
+
+    make = one if rendered is None else rendered.once(dialect, one)
+    return [make(message) for message in arranged(messages, dialect.order)]
 
 
-def openai_message(message: Message, dialect: Dialect) -> dict[str, Any]:
+def openai_message(message: Message, dialect: Dialect) -> Json:
     """One message, of which nothing but itself and *dialect* is needed."""
     if message.role == "tool":
         id_ = safe_id(message.tool_call_id or "", dialect.order.ids)
@@ -135,13 +141,16 @@ def _call(call: ToolCall, dialect: Dialect, *, first: bool, own: bool) -> dict[s
     return rendered
 
 
-def ollama_messages(messages: Sequence[Message], dialect: Dialect = PLAIN) -> list[dict[str, Any]]:
+def ollama_messages(
+    messages: Sequence[Message], dialect: Dialect = PLAIN, rendered: Rendered | None = None
+) -> list[Json]:
     """Messages of Ollama's own chat: arguments are objects, images bare base64, results name their tool and stand
     in the order of the calls, since nothing else pairs them."""
-    return [ollama_message(message) for message in arranged(messages, dialect.order)]
+    make = ollama_message if rendered is None else rendered.once("ollama", ollama_message)
+    return [make(message) for message in arranged(messages, dialect.order)]
 
 
-def ollama_message(message: Message) -> dict[str, Any]:
+def ollama_message(message: Message) -> Json:
     rendered: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.images:
         rendered["images"] = [image.data for image in message.images]

@@ -38,7 +38,7 @@ def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) 
         case "litellm":
             from agentx.wires.litellm import LiteLLMWire
 
-            return LiteLLMWire(provider, key)
+            return LiteLLMWire(provider, client, key)
 
 
 class Wires:

@@ -18,6 +18,7 @@ from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.openai import address
 from agentx.wires.readers import OllamaReader, inner_error
+from agentx.wires.rendered import Rendered
 from agentx.wires.transport import Post, excerpt, post
 from agentx.wires.whole import Facts, whole_reply
 
@@ -37,6 +38,7 @@ class OllamaWire:
         self.client = client
         self.key = key
         self.monotonic = monotonic
+        self.rendered = Rendered()
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
         """The whole reply, read from a stream into a buffer. Raises RequestFailed."""
@@ -46,7 +48,7 @@ class OllamaWire:
             who=f"{provider.name}/{request.model}",
             url=f"{address(provider).removesuffix('/v1')}/api/chat",
             headers=headers_for(provider, key),
-            body=ollama_body(request, provider),
+            body=ollama_body(request, provider, self.rendered),
             secret=key,
         )
         reader = OllamaReader()

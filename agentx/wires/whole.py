@@ -19,8 +19,8 @@ SIGNED = "__thought__"
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the wire knows of the attempt. `issuer` is the identity of the link that is asked. `sent` is what was
-    sent: call ids that the server did not give are made from it. `clamps_at_window`: this server cuts a reply short
-    of `max_tokens` only at the window."""
+    sent: call ids that the server did not give are made from it. `clamps_at_window`: this server cuts a reply
+    short of `max_tokens` only at the window."""
 
     sent: bytes
     seconds: float

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from agentx.config.links import Provider
 from agentx.wires.arrange import NO_RESULT, Order, arranged, safe_id
 from agentx.wires.dialect import (
-    compact,
     ollama_body,
     ollama_messages,
     openai_body,
@@ -23,6 +22,7 @@ from agentx.wires.dialect import (
 )
 from agentx.wires.families import Dialect, dialect_of
 from agentx.wires.messages import Image, Message, Request, Tool, ToolCall
+from agentx.wires.rendered import Rendered, compact
 
 CALL = ToolCall("functions.read_file:0", "read_file", '{"b": 1, "a": "x"}')
 HISTORY = [
@@ -166,7 +166,7 @@ def provider(**changes: Any) -> Provider:
 
 def test_the_output_limit_goes_where_the_card_says() -> None:
     request = Request(model="m", messages=[Message(role="user", text="hi")], max_tokens=7, temperature=0.5)
-    body = openai_body(request, provider(output_field="max_completion_tokens", stream_usage=False))
+    body = openai_body(request, provider(output_field="max_completion_tokens", stream_usage=False), Rendered())
     assert json.loads(body) == {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}],
@@ -180,7 +180,7 @@ def test_ollama_is_told_its_window_and_not_to_truncate() -> None:
     request = Request(
         model="m", messages=[Message(role="user", text="hi")], max_tokens=7, temperature=0.0, num_ctx=4096
     )
-    assert json.loads(ollama_body(request, provider(wire="ollama"))) == {
+    assert json.loads(ollama_body(request, provider(wire="ollama"), Rendered())) == {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}],
         "stream": True,
@@ -206,7 +206,7 @@ def test_ollama_is_told_its_window_and_not_to_truncate() -> None:
 )
 def test_a_model_that_reasons_has_its_own_output_field_and_no_temperature(model: str, reasons: bool) -> None:
     request = Request(model=model, messages=[Message(role="user", text="hi")], max_tokens=7, temperature=0.5)
-    body = json.loads(openai_body(request, provider(card="openai-compatible")))
+    body = json.loads(openai_body(request, provider(card="openai-compatible"), Rendered()))
     assert ("max_completion_tokens" in body, "temperature" in body) == (reasons, not reasons)
     assert ("max_tokens" in body) != reasons
 
@@ -299,7 +299,7 @@ def test_a_message_that_needs_no_change_stays_the_same_object() -> None:
 
 
 def test_a_schema_is_cleaned_from_a_copy_as_the_provider_wants_it() -> None:
-    schema = {
+    schema: dict[str, Any] = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object",
         "properties": {
