@@ -13,7 +13,7 @@ from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
-from agentx.context.measure import fitting
+from agentx.context.measure import fitting, most_tokens
 from agentx.errors import RequestFailed
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
@@ -84,6 +84,7 @@ class Turns:
         self._answered: set[str] = set()
         self._probed: set[tuple[str, int]] = set()
         self._shortened: set[tuple[str, int]] = set()
+        self._disbelieved: set[str] = set()
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -159,7 +160,7 @@ class Turns:
         """
         answer = await self.chain.ask(self.prepare, check=self.check, shorter=self.shorter)
         link, view = answer.link, self._views[answer.link.identity]
-        reply = self._with_own_ids(answer.reply, link)
+        reply = self._with_own_ids(self._believed(link, answer.request, answer.reply, view), link)
         usage = reply.usage
         payload = {"message": reply.message.to_json(), "view": view.to_json()}
         self._tell_reply(link, reply, "turn", payload)
@@ -222,7 +223,7 @@ class Turns:
         )
         self._tell_request(link, probe)
         try:
-            answer = await self.wires(link).ask(probe, self.timers)
+            answer = self._believed(link, probe, await self.wires(link).ask(probe, self.timers))
         except RequestFailed as error:
             read = error.prompt_tokens
         else:
@@ -263,7 +264,7 @@ class Turns:
             estimate=sum(len(message.text) for message in messages) // 4,
         )
         self._tell_request(link, request)
-        reply = await self.wires(link).ask(request, self.timers)
+        reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
         self._tell_reply(link, reply, "summary", None)
         return reply
 
@@ -310,6 +311,26 @@ class Turns:
         )
         for warning in self.registry.untold(link):
             self.journal.append(Warned(message=warning, hint="`agentx windows` shows how each window is known"))
+
+    def _believed(self, link: Link, request: Request, reply: Reply, view: View | None = None) -> Reply:
+        """*reply* without its counts where they cannot be true; that is said once for each link.
+
+        What a provider adds to a prompt shows in its first count: a later one is judged by those before it, the
+        first by the window that held it.
+        """
+        usage, most = reply.usage, most_tokens(request.messages, request.tools)
+        if usage is None:
+            return reply
+        if view is not None and (self.context.calibrated(link) or usage.input > view.window):
+            most = min(most, MOST_TOKENS_PER_ESTIMATED * view.measured)
+        if usage.input <= most:
+            return reply
+        if link.name not in self._disbelieved:
+            self._disbelieved.add(link.name)
+            text = f"reported {usage.input:,} prompt tokens for a request that cannot have more than {most:,}"
+            hint = "what it uses is not known where it counts so: limit `--max-turns` or `--max-hours` too"
+            self.journal.append(Warned(message=f"{link.name}: {text}: not believed", hint=hint))
+        return replace(reply, usage=None)
 
     def _tell_shortened(self, link: Link, budget: Budget) -> None:
         """Say, once for each window, that a model does not see all that the user said."""

@@ -32,6 +32,8 @@ MOST_BROKEN = 6
 """Broken replies that one link may give to one request: after that it is unfit for it."""
 QUICK_PAUSE, QUICK_SPREAD = 0.1, 0.4
 SMALLEST_OUTPUT = 64
+OUTPUT_MARGIN = 16
+"""What `Failure.output_cap` leaves free below a stated limit."""
 UNASKED_OUTPUT = 8_192
 
 
@@ -80,6 +82,19 @@ def suspected(failure: Failure, attempts: Attempts) -> Failure:
         return failure
     text = f"answered {failure.status} without a word to about {attempts.sent:,} tokens: probably too many"
     return replace(failure, error_class="overflow", scope="request", message=text, known=True, guessed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a refusal of prompt and output together said, for the output budgets of later requests alone. `limit`
+    is in tokens, `ratio` how many of them the prompt had for each that was estimated."""
+
+    limit: int
+    ratio: float
+
+    def left(self, estimate: int) -> int:
+        """The output budget that fits beside a prompt of *estimate* tokens; a little less, to be safe."""
+        return max(SMALLEST_OUTPUT, self.limit - round(estimate * self.ratio * 1.05) - OUTPUT_MARGIN)
 
 
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
@@ -149,11 +164,13 @@ def proven_limit(failure: Failure, attempts: Attempts) -> int | None:
 
 
 def _lower(failure: Failure, attempts: Attempts) -> Step:
-    """A smaller output budget; where the prompt alone leaves no room, the window is what is too small."""
+    """A smaller output budget, which teaches nothing about the window. Where a stated prompt leaves no room for a
+    reply, the prompt is what is too long."""
     asked = attempts.max_tokens or UNASKED_OUTPUT
     wanted = failure.output_cap if failure.output_cap and failure.output_cap < asked else asked // 2
     if attempts.lowered < MOST_LOWERINGS and wanted >= SMALLEST_OUTPUT:
-        return Step(action="lower", max_tokens=wanted, learn=failure.limit)
-    if failure.limit is not None:
+        return Step(action="lower", max_tokens=wanted)
+    room = None if failure.limit is None or failure.actual is None else failure.limit - failure.actual
+    if room is not None and room < SMALLEST_OUTPUT + OUTPUT_MARGIN:
         return _rebuild(failure, attempts)
     return Step(action="next", fate="unfit")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
-from agentx.chain.decide import BROKEN, Attempts, Step, decide, suspected
+from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
@@ -38,6 +38,8 @@ class Means:
     failed: Callable[[Link, Failure], None]
     prepared: Callable[[Link, str], None]
     log: Callable[[str], object]
+    rooms: dict[str, Room]
+    """What output fits beside a prompt, by the link's name, where a refusal said so; a visit adds to it."""
 
 
 class Visit:
@@ -76,6 +78,7 @@ class Visit:
             if self._too_large is not None and size(request) >= size(self._too_large):
                 return self._not_smaller()
             if self.request is None:
+                request = self._with_room(request)
                 self.attempts = replace(
                     self.attempts,
                     sent=request.estimate,
@@ -91,6 +94,13 @@ class Visit:
             means.failed(link, self.failure)
             return self._obey(decide(self.failure, self.attempts, means.random()), self.failure)
         return reply
+
+    def _with_room(self, request: Request) -> Request:
+        """*request* with an output budget that this link is known to accept."""
+        room = self._means.rooms.get(self.link.name)
+        if room is None or request.max_tokens is None:
+            return request
+        return replace(request, max_tokens=min(request.max_tokens, room.left(request.estimate)))
 
     async def _reply(self, request: Request) -> Reply:
         """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
@@ -130,6 +140,8 @@ class Visit:
             self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
         elif step.action in ("lower", "raise") and self.request is not None:
             self.request = replace(self.request, max_tokens=step.max_tokens)
+            if failure.limit and failure.actual and attempts.sent:
+                self._means.rooms[self.link.name] = Room(failure.limit, failure.actual / attempts.sent)
             raised, lowered = step.action == "raise", attempts.lowered + (step.action == "lower")
             self.attempts = replace(
                 attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens

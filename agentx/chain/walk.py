@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from agentx.chain import pause, verdict
 from agentx.chain.classify import Failure
-from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Step
+from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Room, Step
 from agentx.chain.health import Health, Rest
 from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
@@ -85,6 +85,7 @@ class Chain:
         self._current: Link | None = None
         self._answered = False
         self._too_small: set[str] = set()
+        self._rooms: dict[str, Room] = {}
 
     def likely(self) -> Link:
         """The link that will be asked next, as far as one can tell now."""
@@ -134,7 +135,7 @@ class Chain:
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
             told=walk.told if walk.shorter else MOST_TOLD,
-            alone=self._ready(walk, without=[link.name]) is None,
+            alone=self._ready(walk, without=self._at(link.address)) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
         if link.name not in self._too_small:
@@ -168,6 +169,7 @@ class Chain:
             failed=lambda link, failure: self._failed(link, failure, walk),
             prepared=self._switch,
             log=self._log,
+            rooms=self._rooms,
         )
 
     def _switch(self, link: Link, reason: str) -> None:
@@ -193,11 +195,11 @@ class Chain:
         assert failure is not None
         walk.broken[link.name], walk.told = visit.attempts.broken, visit.attempts.told
         if step.fate == "out":
-            self.health.out(link, failure.error_class, failure.message)
+            self.health.out(link, failure.error_class, failure.message, failure.reach)
         elif step.fate == "rest" or failure.error_class in BROKEN:
             missed = walk.missed.get(link.name)
             before = missed.before if missed else self.health.last(link)
-            rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
+            rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message, failure.reach)
             if not failure.connected:
                 walk.missed[link.name] = Charge(link, rest, before)
         if step.fate == "unfit":
@@ -239,11 +241,12 @@ class Chain:
             walk.since = now
         # With links asked and none reached it is the network that is gone, whatever else rests meanwhile.
         offline = bool(walk.missed) and not walk.reached
-        wait = pause.offline(rests, walk.missed, walk.offline_rounds, now) if offline else pause.limited(rests)
+        missed = {name for charge in walk.missed.values() for name in self._sharing(charge)}
+        wait = pause.offline(rests, missed, walk.offline_rounds, now) if offline else pause.limited(rests)
         self._check_time(walk, walk.since, wait.until, nobody=wait.nobody and not self._answered)
         until = wait.until + pause.jitter(wait.until - now, self._random())
         self._tell(Waiting(until=utc(until), reason=wait.reason))
-        passed_over = walk.missed if offline else ()
+        passed_over = missed if offline else ()
         while (left := until - self._now()) > 0:
             await self._sleep(min(LOOK_UP_SECONDS, left))
             if self._ready(walk, without=passed_over) is not None:
@@ -253,6 +256,13 @@ class Chain:
             for charge in walk.missed.values():
                 self.health.take_back(charge.link, charge.rest, charge.before)
         walk.missed, walk.reached = {}, False
+
+    def _at(self, address: str) -> list[str]:
+        return [link.name for link in self.links if link.address == address]
+
+    def _sharing(self, charge: Charge) -> list[str]:
+        """Whom *charge* lets rest."""
+        return self._at(charge.link.address) if charge.rest.reach == "address" else [charge.link.name]
 
     def _coming_back(self, link: Link, walk: Walk) -> Rest | None:
         rest = None if link.name in walk.unfit else self.health.resting(link)

@@ -52,7 +52,7 @@ class StrictServer(FaultServer):
             return super()._chat(seen, body, number)
         seen.fault = fault
         if fault is not None and isinstance(fault, Instead):
-            return instead(fault, self.face, native=False, stream=True)
+            return instead(fault, self.face, native=False, stream=True, now=self._now())
         anthropic = self.strict == "anthropic"
         said = self.brain(_of_anthropic(body) if anthropic else _of_gemini(body), objects(body.get("tools")))
         signature = f"c2lnbmVk{number:04}"  # base64, since Gemini's is decoded

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from agentx.wires.messages import Image, Message, ToolCall
@@ -24,6 +25,16 @@ IdForm = Literal["plain", "mistral"]
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+_NEXT = {
+    "": ("system", "user"),
+    "system": ("user",),
+    "user": ("assistant",),
+    "assistant": ("user",),
+    "tool": ("assistant", "user"),
+}
+"""What may follow which role, results apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,42 @@ PLAIN = Order()
 def arranged(messages: Sequence[Message], order: Order = PLAIN) -> list[Message]:
     """*messages* with every call followed by its result, in the order of the calls, no role twice in a row but a
     tool's, one system prompt at the beginning, nothing empty, and ids that are the server's form and their own."""
+    if order.system and _in_order(messages, order):
+        return list(messages)
+    return _put_in_order(messages, order)
+
+
+def _in_order(messages: Sequence[Message], order: Order) -> bool:
+    """Whether nothing is to be done, as mostly: a long history is looked through with every request."""
+    before = ""
+    unanswered: list[str] = []
+    taken: set[str] = set()
+    for message in messages:
+        role, text = message.role, message.text
+        if (not text or text.isspace()) and (text or not message.tool_calls) and not message.images:
+            return False
+        if message.images and (role != "user" or not order.images):
+            return False
+        if role == "tool":
+            if not unanswered or unanswered.pop(0) != message.tool_call_id or not message.name:
+                return False
+        elif (
+            unanswered
+            or role not in _NEXT[before]
+            or (role == "user" and before == "tool" and not order.user_after_tool)
+        ):
+            return False
+        elif message.tool_calls:
+            unanswered = [call.id for call in message.tool_calls]
+            made = {safe_id(id_, order.ids) for id_ in unanswered}
+            if len(made) < len(unanswered) or not made.isdisjoint(taken):
+                return False
+            taken |= made
+        before = role
+    return not unanswered
+
+
+def _put_in_order(messages: Sequence[Message], order: Order) -> list[Message]:
     seen = messages if order.images else [_described(message) for message in messages]
     kept: list[Message] = []
     for message in _with_ids(_paired(_images_after_results(seen)), order.ids):
@@ -61,6 +108,7 @@ def arranged(messages: Sequence[Message], order: Order = PLAIN) -> list[Message]
     return list(_finished(kept, order))
 
 
+@lru_cache(maxsize=8192)
 def safe_id(id_: str, form: IdForm = "plain") -> str:
     """The id of a tool call in a form that the server takes; one that fits is left as it is.
 
@@ -121,13 +169,20 @@ def _paired(messages: Iterable[Message]) -> Iterator[Message]:
         if message.role == "tool":
             results.append(message)
             continue
-        yield from _settled(calls, results)
+        if calls or results:
+            yield from _settled(calls, results)
         calls, results = message.tool_calls, []
         yield message
     yield from _settled(calls, results)
 
 
-def _settled(calls: Sequence[ToolCall], results: list[Message]) -> Iterator[Message]:
+def _settled(calls: Sequence[ToolCall], results: Sequence[Message]) -> Iterable[Message]:
+    if [call.id for call in calls] == [result.tool_call_id for result in results] and all(r.name for r in results):
+        return results
+    return _mended(calls, results)
+
+
+def _mended(calls: Sequence[ToolCall], results: Sequence[Message]) -> Iterator[Message]:
     left = list(results)
     for call in calls:
         found = next((result for result in left if result.tool_call_id == call.id), None)

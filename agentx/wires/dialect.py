@@ -86,8 +86,8 @@ def openai_messages(
     def one(message: Message) -> Json:
         return openai_message(message, dialect)
 
-    make = one if rendered is None else rendered.once(dialect, one)
-    return [make(message) for message in arranged(messages, dialect.order)]
+    in_order = arranged(messages, dialect.order)
+    return list(map(one, in_order)) if rendered is None else rendered.each(dialect, one, in_order)
 
 
 def openai_message(message: Message, dialect: Dialect) -> Json:
@@ -146,8 +146,10 @@ def ollama_messages(
 ) -> list[Json]:
     """Messages of Ollama's own chat: arguments are objects, images bare base64, results name their tool and stand
     in the order of the calls, since nothing else pairs them."""
-    make = ollama_message if rendered is None else rendered.once("ollama", ollama_message)
-    return [make(message) for message in arranged(messages, dialect.order)]
+    in_order = arranged(messages, dialect.order)
+    if rendered is None:
+        return list(map(ollama_message, in_order))
+    return rendered.each(ollama_message, ollama_message, in_order)
 
 
 def ollama_message(message: Message) -> Json:

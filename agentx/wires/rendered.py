@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import is_
 from typing import Any, TypeVar
 
 MOST_BYTES = 4 * 2**20
@@ -32,8 +33,14 @@ class Piece:
     rules: Hashable
     text: bytes = b""
     """Its bytes behind a comma; empty until they are wanted."""
-    request: int = 0
-    """The last one that it was sent with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A whole list and what came of it: the next one mostly begins the same."""
+
+    given: Sequence[Any] = ()
+    made: list[Any] = field(default_factory=list[Any])
 
 
 class Rendered:
@@ -44,25 +51,26 @@ class Rendered:
         self._most = most_bytes
         self._pieces: dict[Hashable, dict[int, Piece]] = {}
         self._made: dict[int, Piece] = {}
-        self._request = 0
+        self._each: dict[Hashable, Run] = {}
+        self._texts = Run()
 
-    def once(self, rules: Hashable, make: Callable[[Source], Json]) -> Callable[[Source], Json]:
-        """*make*, but asked once for each message while its result is kept. *rules* stand for everything besides
-        the message that the result depends on. What comes back must not be changed in place."""
-        pieces = self._pieces.setdefault(rules, {})
-
-        def made_of(source: Source) -> Json:
+    def each(self, rules: Hashable, make: Callable[[Source], Json], sources: Sequence[Source]) -> list[Json]:
+        """What *make* makes of each of *sources*; it is asked once for each while its result is kept. *rules*
+        stand for everything besides a message that its result depends on. What comes back is not to be changed."""
+        pieces, last = self._pieces.setdefault(rules, {}), self._each.get(rules, Run())
+        known = _common(last.given, sources)
+        made = last.made[:known]
+        for source in sources[known:]:
             piece = pieces.get(id(source))
             if piece is None:
                 piece = pieces[id(source)] = Piece(source, make(source), rules)
                 self._made[id(piece.made)] = piece
-            return piece.made
-
-        return made_of
+            made.append(piece.made)
+        self._each[rules] = Run(sources, made)
+        return made[:]
 
     def body(self, fields: Mapping[str, Any]) -> bytes:
         """`compact(fields)`, of which `messages` are joined from what is kept."""
-        self._request += 1
         parts: list[bytes] = []
         for name, value in fields.items():
             parts.append(b"," + compact(name) + b":")
@@ -77,10 +85,11 @@ class Rendered:
         return b"".join(parts)  # once: copying a long history is most of what is left to do
 
     def _list(self, messages: Sequence[Json]) -> list[bytes]:
-        texts = [self._text(message) for message in messages]
-        texts[:1] = [b"[" + text[1:] for text in texts[:1]] or [b"["]
-        texts.append(b"]")
-        return texts
+        known = _common(self._texts.given, messages)
+        texts = self._texts.made[:known]
+        texts += [self._text(message) for message in messages[known:]]
+        self._texts = Run(messages, texts)
+        return [b"[", *(text[1:] for text in texts[:1]), *texts[1:], b"]"]
 
     def _text(self, message: Json) -> bytes:
         """A comma and the message."""
@@ -90,13 +99,19 @@ class Rendered:
         if not piece.text:
             piece.text = b"," + compact(message)
             self.size += len(piece.text)
-        piece.request = self._request
         return piece.text
 
     def _keep_only_the_last(self) -> None:
-        kept = [piece for piece in self._made.values() if piece.request == self._request]
+        last = set(map(id, self._texts.given))
+        kept = [piece for made, piece in self._made.items() if made in last]
         self._made = {id(piece.made): piece for piece in kept}
-        self._pieces = {}
+        self._pieces, self._each = {}, {}
         for piece in kept:
             self._pieces.setdefault(piece.rules, {})[id(piece.source)] = piece
         self.size = sum(len(piece.text) for piece in kept)
+
+
+def _common(before: Sequence[object], now: Sequence[object]) -> int:
+    """How many things at the beginning of both are the very same."""
+    same = map(is_, before, now)
+    return next((place for place, one in enumerate(same) if not one), min(len(before), len(now)))

@@ -292,6 +292,15 @@ def test_what_strict_servers_refuse_is_arranged(order: Order, before: list[Messa
     assert arranged(before, order) == after
 
 
+@given(MESSAGES, MESSAGES)
+def test_what_is_in_order_already_stays_as_it_is(before: list[Message], after: list[Message]) -> None:
+    """A history is looked through before it is put in order: both ways give the same."""
+    for order in (ALL, Order(ids="mistral", user_after_tool=False)):
+        messages = arranged([*before, *called("c1", "c2"), *after], order)
+        assert arranged(messages, order) == messages
+        assert arranged([Message(role="system", text=""), *messages], order) == messages
+
+
 def test_a_message_that_needs_no_change_stays_the_same_object() -> None:
     messages = [Message(role="system", text="s"), user("a"), *called("toolu_01ABC")]
     for form in ("plain", "mistral"):

@@ -71,6 +71,6 @@ def test_a_message_is_rendered_once() -> None:
 
     kept, old, new = Rendered(), Message(role="user", text="a"), Message(role="user", text="a")
     for _ in range(3):
-        one = kept.once("rules", make)
-        assert json.loads(kept.body({"messages": [one(old), one(new)]})) == {"messages": [{"role": "user"}] * 2}
+        messages = kept.each("rules", make, [old, new])
+        assert json.loads(kept.body({"messages": messages})) == {"messages": [{"role": "user"}] * 2}
     assert [id(message) for message in made] == [id(old), id(new)]
