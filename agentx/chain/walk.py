@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from agentx.chain import pause, verdict
+from agentx.chain import ledger, pause, verdict
 from agentx.chain.classify import Failure
 from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Room, Step
 from agentx.chain.health import Health, Rest
@@ -20,7 +20,7 @@ from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
-from agentx.events import Event, LinkFailed, LinkSwitched, Waiting, utc
+from agentx.events import Event, LinkSwitched, Waiting, utc
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 LOOK_UP_SECONDS = 30.0
@@ -59,10 +59,12 @@ class Chain:
         learn: Callable[[Link, int, str], object] | None = None,
         guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
+        price: ledger.Price = ledger.unknown,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
-        *guess* of those that a refusal without a word makes probable, *log* of tracebacks.
+        *guess* of those that a refusal without a word makes probable, *log* of tracebacks; *price* says what a
+        failed attempt cost.
 
         Raises NoUsableModel when there are no links.
         """
@@ -81,6 +83,8 @@ class Chain:
         self._learn = learn or _nothing
         self._guess = guess or _nothing
         self._log = log or _nothing
+        self._price = price
+        self._lost = 0.0
         self._started = now()
         self._current: Link | None = None
         self._answered = False
@@ -100,6 +104,7 @@ class Chain:
         Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
         """
         walk = Walk(prepare, check, shorter)
+        self._lost = 0.0
         while True:
             link = self._ready(walk)
             if link is None:
@@ -166,7 +171,7 @@ class Chain:
             prepare=walk.prepare,
             check=walk.check,
             shorter=walk.shorter,
-            failed=lambda link, failure: self._failed(link, failure, walk),
+            failed=lambda link, failure, spent: self._failed(link, failure, spent, walk),
             prepared=self._switch,
             log=self._log,
             rooms=self._rooms,
@@ -177,10 +182,12 @@ class Chain:
         self._too_small.discard(link.name)
         before, self._current = self._current, link
         if before is not None and before.name != link.name:
-            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason))
+            lost, self._lost = round(self._lost, 3), 0.0
+            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason, seconds_lost=lost))
 
-    def _failed(self, link: Link, failure: Failure, walk: Walk) -> None:
-        self._tell(_event(link, failure))
+    def _failed(self, link: Link, failure: Failure, spent: ledger.Spent, walk: Walk) -> None:
+        self._tell(ledger.failed(link, failure, spent, self._price))
+        self._lost += spent.seconds + spent.pause
         walk.reached = walk.reached or failure.connected
         self._note(walk, verdict.of_failure(link, failure))
 
@@ -292,15 +299,3 @@ class Chain:
 
 def _nothing(*_: object) -> None:
     """For a caller who does not listen."""
-
-
-def _event(link: Link, failure: Failure) -> LinkFailed:
-    return LinkFailed(
-        link=link.name,
-        class_=failure.error_class,
-        status=failure.status,
-        message=failure.message if failure.known else f"unknown refusal: {failure.message}",
-        retry_at=None if failure.retry_at is None else utc(failure.retry_at),
-        limit=failure.limit,
-        actual=failure.actual,
-    )

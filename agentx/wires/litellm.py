@@ -23,7 +23,7 @@ from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
 from agentx.wires.dialect import openai_messages, openai_tools
 from agentx.wires.families import dialect_of
-from agentx.wires.gather import Gathered
+from agentx.wires.gather import Gathered, counted
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.litellm_door import OneRequest
 from agentx.wires.messages import Reply, Request, Timers
@@ -87,12 +87,13 @@ class LiteLLMWire:
         if (self.provider.litellm_prefix or self.provider.name) in OVER_OUR_CLIENT:
             arguments["client"] = litellm.AsyncHTTPHandler(transport=door, follow_redirects=False)
         sent = compact(arguments["messages"])
-        async with attempt.translated(Clock(timers)) as clock:
-            stream: Any = await litellm.acompletion(**arguments)
-            attempt.stream = stream
-            async for chunk in stream:
-                attempt.take(chunk.model_dump(exclude_none=True), clock)
-            attempt.close()
+        with counted(attempt.gathered):
+            async with attempt.translated(Clock(timers)) as clock:
+                stream: Any = await litellm.acompletion(**arguments)
+                attempt.stream = stream
+                async for chunk in stream:
+                    attempt.take(chunk.model_dump(exclude_none=True), clock)
+                attempt.close()
         facts = Facts(
             sent=sent,
             seconds=self.monotonic() - started,
