@@ -39,6 +39,7 @@ def openai_body(request: Request, provider: Provider, rendered: Rendered) -> byt
     body["stream"] = True
     if provider.stream_usage:
         body["stream_options"] = {"include_usage": True}
+    apply_changes(body, request)
     return rendered.body(body)
 
 
@@ -62,6 +63,14 @@ def ollama_body(request: Request, provider: Provider, rendered: Rendered) -> byt
     if request.temperature is not None:
         options["temperature"] = request.temperature
     return rendered.body({**body, "stream": True, "truncate": False, "options": options})
+
+
+def apply_changes(parameters: dict[str, Any], request: Request) -> None:
+    """Rename or leave out what the model of *request* refuses."""
+    for name, new in request.changes.items():
+        value = parameters.pop(name, None)
+        if new is not None and value is not None:
+            parameters[new] = value
 
 
 def openai_tools(tools: Sequence[Tool], schemas: Schemas = "whole") -> list[dict[str, Any]]:
