@@ -154,6 +154,7 @@ class Turns:
             most_tokens=most,
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+            images=self.registry.sees_images(link) is not False,
             estimate=view.estimate,
             threshold=budget.threshold,
         )
@@ -277,6 +278,7 @@ class Turns:
             max_tokens=min(max_tokens, self.registry.window(link).output or max_tokens),
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+            images=self.registry.sees_images(link) is not False,
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
             changes=self.chain.health.taught.changes(link),

@@ -292,6 +292,16 @@ def test_what_strict_servers_refuse_is_arranged(order: Order, before: list[Messa
     assert arranged(before, order) == after
 
 
+def test_a_model_that_sees_no_images_is_told_of_them() -> None:
+    request = Request(model="m", messages=HISTORY, images=False)
+    body = openai_body(request, provider(), Rendered()).decode()
+    assert ("image_url" in body, body.count("which this model cannot see")) == (False, 2)
+    assert json.loads(ollama_body(request, provider(wire="ollama"), Rendered()))["messages"][1].keys() == {
+        "role",
+        "content",
+    }
+
+
 @given(MESSAGES, MESSAGES)
 def test_what_is_in_order_already_stays_as_it_is(before: list[Message], after: list[Message]) -> None:
     """A history is looked through before it is put in order: both ways give the same."""
