@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agentx.agent.prompts import system_prompt
+from agentx.chain.returns import small_request
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
@@ -238,6 +239,12 @@ class Turns:
         total, prompt = (usage.input + usage.output, usage.input) if plausible else (0, 0)
         if (window := self.registry.succeeded(link, total, prompt)) is not None:
             self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
+
+    async def knock(self, link: Link, timers: Timers) -> None:
+        """Ask *link* something small. Raises RequestFailed."""
+        request = small_request(link)
+        self._tell_request(link, request)
+        self._tell_reply(link, await self.wires(link).ask(request, timers), "probe", None)
 
     def summariser(self, link: Link) -> Ask:
         """What asks *link* for a summary."""

@@ -10,6 +10,7 @@ from agentx.chain.decide import TOO_LARGE
 from agentx.chain.health import Rest
 from agentx.config.links import Link
 from agentx.errors import AgentxError, ChainExhausted, ContextOverflow, ErrorClass, NoUsableModel
+from agentx.events import LinkFailed, utc
 
 WINDOW_BLAMED = ("overflow", "truncated")
 CHECK_HINT = "`agentx chain --check` asks every link"
@@ -29,6 +30,18 @@ class Ended:
     @property
     def line(self) -> str:
         return f"{self.link}: {self.error_class}: {self.message}"
+
+
+def event_of(link: Link, failure: Failure) -> LinkFailed:
+    return LinkFailed(
+        link=link.name,
+        class_=failure.error_class,
+        status=failure.status,
+        message=failure.message if failure.known else f"unknown refusal: {failure.message}",
+        retry_at=None if failure.retry_at is None else utc(failure.retry_at),
+        limit=failure.limit,
+        actual=failure.actual,
+    )
 
 
 def of_failure(link: Link, failure: Failure) -> Ended:

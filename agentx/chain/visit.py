@@ -21,10 +21,11 @@ Check = Callable[[Link, Request, Reply], Awaitable[None]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands, `log` of
-    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one."""
+    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one. `timers`
+    gives those of the next request, and may raise what ends it."""
 
     wires: Callable[[Link], Wire]
-    timers: Timers
+    timers: Callable[[], Timers]
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
@@ -88,7 +89,7 @@ class Visit:
         means, link = self._means, self.link
         self.sent = means.now()
         try:
-            reply = await means.wires(link).ask(request, means.timers)
+            reply = await means.wires(link).ask(request, means.timers())
             if means.check is not None:
                 await means.check(link, request, reply)
         except AgentxError:
