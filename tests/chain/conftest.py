@@ -42,6 +42,7 @@ class Asked:
     link: str
     time: float
     request: Request
+    timers: Timers
 
 
 @dataclass
@@ -60,6 +61,7 @@ class World:
     knocks: list[str] = field(default_factory=list[str])
     """The links that were connected to without a request."""
     look: Callable[[], News | None] = lambda: None
+    chance: float = 0.5
     in_flight: int = 0
     most_in_flight: int = 0
     health: Health = field(init=False)
@@ -93,7 +95,7 @@ class World:
             tell=self.events.append,
             now=self.clock.now,
             sleep=sleep or self.clock.sleep,
-            random=lambda: 0.5,
+            random=lambda: self.chance,
             look=lambda: self.look(),
             reach=self.reach,
             planned_wake=planned_wake,
@@ -138,7 +140,7 @@ class ScriptedWire:
         assert rest is None or rest.out, "a resting link was asked"
         world.in_flight += 1
         world.most_in_flight = max(world.most_in_flight, world.in_flight)
-        world.asked.append(Asked(name, world.clock.now(), request))
+        world.asked.append(Asked(name, world.clock.now(), request, timers))
         world.clock.advance(0.01)
         said = world.scripts[name](request)
         world.in_flight -= 1
