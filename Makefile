@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check test-real bench clean
+.PHONY: demo test check test-real bench bench-chain clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ test-real: $(STAMP)   ## tests on real llama.cpp and Ollama servers; gets them f
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/windows.py
+
+bench-chain: $(STAMP)  ## the chain next to other fallback chains, which it installs under .cache/ (10 minutes)
+	$(BIN)/python bench/chain.py
 
 clean:
 	rm -rf $(VENV)

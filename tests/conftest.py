@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,11 @@ from hypothesis import HealthCheck, settings
 # How fast examples are made says something of the machine, nothing of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    """Jobs under test hear SIGHUP also where the tests themselves run under `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @dataclass(frozen=True, slots=True)

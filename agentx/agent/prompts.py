@@ -41,6 +41,12 @@ def system_prompt(*, workspace: str, began: datetime, instructions: str, terse: 
 
 CUT = "Your last reply was cut at its length limit. Go on exactly where it stopped, or call the next tool."
 
+SHORTER = (
+    "Your last reply was cut at its length limit before it was whole: nothing of it was kept, and no tool ran. "
+    "Write less at a time: think briefly, and write a large file in parts, each in a call of its own: the first "
+    "with write_file, each further one at most 100 lines long and appended, as with shell: cat >> FILE <<'EOF'."
+)
+
 REPEATING = (
     "You have made this very call several times with the same result. It will not change. "
     "Do something else, or, if the task cannot be done, say so and why."

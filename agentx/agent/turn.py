@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from agentx.agent.prompts import system_prompt
+from agentx.agent import prompts
+from agentx.chain import ledger
+from agentx.chain.classify import Failure, classify
 from agentx.chain.returns import small_request
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
-from agentx.context.measure import fitting
+from agentx.context.measure import fitting, most_tokens
 from agentx.errors import RequestFailed
-from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
+from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
@@ -31,9 +33,6 @@ PADDING = 400
 PROBE_REPLY = 8
 MOST_TOKENS_PER_ESTIMATED = 3
 """A reported prompt beyond this is a wrong count (a sum over requests, say) and proves nothing about a window."""
-
-Price = Callable[[Link, Usage], float | None]
-"""US dollars for what one link used; None where the price is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ class Turns:
         registry: WindowRegistry,
         toolbox: Toolbox,
         wires: Callable[[Link], Wire],
-        price: Price,
+        price: ledger.Price,
         timers: Timers,
         numbers: Numbers,
         workspace: str,
@@ -84,6 +83,7 @@ class Turns:
         self._answered: set[str] = set()
         self._probed: set[tuple[str, int]] = set()
         self._shortened: set[tuple[str, int]] = set()
+        self._disbelieved: set[str] = set()
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -105,7 +105,7 @@ class Turns:
         shown = fitting(instructions, int(budget.usable * INSTRUCTIONS_SHARE))
         if shown < len(instructions):
             instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
-        system = system_prompt(
+        system = prompts.system_prompt(
             workspace=self.workspace,
             began=datetime.fromtimestamp(self.began(), UTC),
             instructions=instructions,
@@ -135,12 +135,15 @@ class Turns:
         self._views[link.identity] = view
         if view.shortened:
             self._tell_shortened(link, budget)
-        max_tokens = output_budget(budget.window, view.measured, asked=budget.max_tokens, cap=window.output)
+        asked = budget.max_tokens
+        max_tokens = output_budget(budget.window, view.measured, asked=asked, cap=window.output)
+        most = output_budget(budget.window, view.measured, asked=asked or budget.window, cap=window.output)
         request = Request(
             model=link.model,
             messages=view.messages,
             tools=tools,
             max_tokens=None if link.provider.clamps_output and not link.max_tokens else max_tokens,
+            most_tokens=most,
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             estimate=view.estimate,
@@ -154,9 +157,9 @@ class Turns:
 
         Raises what the chain raises: ChainExhausted, ContextOverflow, NoUsableModel.
         """
-        answer = await self.chain.ask(self.prepare, check=self.check)
+        answer = await self.chain.ask(self.prepare, check=self.check, shorter=self.shorter)
         link, view = answer.link, self._views[answer.link.identity]
-        reply = self._with_own_ids(answer.reply, link)
+        reply = self._with_own_ids(self._believed(link, answer.request, answer.reply, view), link)
         usage = reply.usage
         payload = {"message": reply.message.to_json(), "view": view.to_json()}
         self._tell_reply(link, reply, "turn", payload)
@@ -190,7 +193,13 @@ class Turns:
             status=200,
             error_class="truncated",
             hint=link.window_hint,
+            usage=reply.usage.to_json() if reply.usage else {},
         )
+
+    def shorter(self, link: Link, failure: Failure) -> None:
+        """Tell the model, in the next view, to write less at a time."""
+        message = Message(role="user", text=prompts.SHORTER)
+        self.journal.append(Nudged(text=prompts.SHORTER), {"message": message.to_json()})
 
     async def _probe(
         self, link: Link, request: Request, view: View, reply: Reply, limits: Sequence[int]
@@ -212,13 +221,11 @@ class Turns:
             purpose="probe",
             estimate=request.estimate + more,
         )
-        self._tell_request(link, probe)
         try:
-            answer = await self.wires(link).ask(probe, self.timers)
+            answer = await self._aside(link, probe)
         except RequestFailed as error:
             read = error.prompt_tokens
         else:
-            self._tell_reply(link, answer, "probe", None)
             read = answer.usage.input if answer.usage else None
         learned = None if read is None else next((limit for limit in limits if read <= limit), None)
         if read is None or learned is None:
@@ -260,9 +267,20 @@ class Turns:
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
         )
+        return await self._aside(link, request)
+
+    async def _aside(self, link: Link, request: Request) -> Reply:
+        """The reply to what is no turn; what it takes stands in the journal, also when it fails."""
         self._tell_request(link, request)
-        reply = await self.wires(link).ask(request, self.timers)
-        self._tell_reply(link, reply, "summary", None)
+        began = self.now()
+        try:
+            reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
+        except RequestFailed as error:
+            failure = classify(error, link.provider, self.now())
+            took = ledger.spent(error, self.now() - began)
+            self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
+            raise
+        self._tell_reply(link, reply, request.purpose, None)
         return reply
 
     def _tell_request(self, link: Link, request: Request) -> None:
@@ -285,7 +303,7 @@ class Turns:
             finish=reply.finish,
             usage=None if usage is None else usage.to_json(),
             seconds=round(reply.seconds, 3),
-            cost=None if usage is None else self.price(link, usage),
+            cost=self.price(link, usage),
             purpose=purpose,
         )
         self.journal.append(event, payload, durable=True)
@@ -308,6 +326,26 @@ class Turns:
         )
         for warning in self.registry.untold(link):
             self.journal.append(Warned(message=warning, hint="`agentx windows` shows how each window is known"))
+
+    def _believed(self, link: Link, request: Request, reply: Reply, view: View | None = None) -> Reply:
+        """*reply* without its counts where they cannot be true; that is said once for each link.
+
+        What a provider adds to a prompt shows in its first count: a later one is judged by those before it, the
+        first by the window that held it.
+        """
+        usage, most = reply.usage, most_tokens(request.messages, request.tools)
+        if usage is None:
+            return reply
+        if view is not None and (self.context.calibrated(link) or usage.input > view.window):
+            most = min(most, MOST_TOKENS_PER_ESTIMATED * view.measured)
+        if usage.input <= most:
+            return reply
+        if link.name not in self._disbelieved:
+            self._disbelieved.add(link.name)
+            text = f"reported {usage.input:,} prompt tokens for a request that cannot have more than {most:,}"
+            hint = "what it uses is not known where it counts so: limit `--max-turns` or `--max-hours` too"
+            self.journal.append(Warned(message=f"{link.name}: {text}: not believed", hint=hint))
+        return replace(reply, usage=None)
 
     def _tell_shortened(self, link: Link, budget: Budget) -> None:
         """Say, once for each window, that a model does not see all that the user said."""

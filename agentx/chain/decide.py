@@ -12,7 +12,7 @@ from typing import Literal
 from agentx.chain.classify import Failure
 from agentx.errors import ErrorClass
 
-Action = Literal["again", "lower", "rebuild", "next"]
+Action = Literal["again", "lower", "raise", "tell", "rebuild", "next"]
 Fate = Literal["ready", "rest", "out", "unfit"]
 """What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
 
@@ -24,10 +24,16 @@ MOST_REBUILDS = 3
 MOST_GUESSES = 2
 """Smaller requests that are tried where only a size speaks for an overflow."""
 MOST_LOWERINGS = 3
+MOST_TOLD = 3
+"""How often a model is told to write less at a time before another link is asked."""
+LARGER = 4
+"""A cut reply gets so many times its output budget, once."""
 MOST_BROKEN = 6
 """Broken replies that one link may give to one request: after that it is unfit for it."""
 QUICK_PAUSE, QUICK_SPREAD = 0.1, 0.4
 SMALLEST_OUTPUT = 64
+OUTPUT_MARGIN = 16
+"""What `Failure.output_cap` leaves free below a stated limit."""
 UNASKED_OUTPUT = 8_192
 
 
@@ -37,6 +43,8 @@ class Attempts:
 
     sent: int
     max_tokens: int | None = None
+    most_tokens: int | None = None
+    """What the output budget may be raised to."""
     fresh: bool = True
     """The link did not fail before this request."""
     alone: bool = True
@@ -48,14 +56,17 @@ class Attempts:
     large: bool = False
     """One of the requests was more than half of what may be sent to this link at all."""
     lowered: int = 0
+    raised: bool = False
+    told: int = 0
+    """How often the model was told to write less at a time, by any link; MOST_TOLD where nobody can tell it."""
     broken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """`again`: the same request, after `pause` seconds. `lower`: with `max_tokens`. `rebuild`: made anew by the
-    caller, after the window `learn` was learned or `guess` supposed. `next`: the next link, and this one gets its
-    `fate`."""
+    """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
+    anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
+    model was told to write less at a time. `next`: the next link, and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
@@ -73,6 +84,19 @@ def suspected(failure: Failure, attempts: Attempts) -> Failure:
     return replace(failure, error_class="overflow", scope="request", message=text, known=True, guessed=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a refusal of prompt and output together said, for the output budgets of later requests alone. `limit`
+    is in tokens, `ratio` how many of them the prompt had for each that was estimated."""
+
+    limit: int
+    ratio: float
+
+    def left(self, estimate: int) -> int:
+        """The output budget that fits beside a prompt of *estimate* tokens; a little less, to be safe."""
+        return max(SMALLEST_OUTPUT, self.limit - round(estimate * self.ratio * 1.05) - OUTPUT_MARGIN)
+
+
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
     """The next step; *chance* (0 to 1) spreads the pause."""
     found = failure.error_class
@@ -82,6 +106,8 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
         if attempts.broken % 2 == 0:
             return Step(action="again")
         return Step(action="next", fate="unfit" if attempts.broken + 1 >= MOST_BROKEN else "rest")
+    if found == "cut":
+        return _longer(attempts)
     if found in ("overflow", "truncated"):
         return _rebuild(failure, attempts)
     if found == "output_cap":
@@ -103,6 +129,16 @@ def _quick(failure: Failure, attempts: Attempts, chance: float) -> Step:
     if attempts.fresh and attempts.quick == 0 and not hopeless:
         return Step(action="again", pause=QUICK_PAUSE + QUICK_SPREAD * chance)
     return Step(action="next", fate="rest")
+
+
+def _longer(attempts: Attempts) -> Step:
+    """A reply that was cut is nobody's failure: more room for it, else the model is asked for less."""
+    asked, most = attempts.max_tokens, attempts.most_tokens
+    if not attempts.raised and asked is not None and most is not None and asked < most:
+        return Step(action="raise", max_tokens=min(most, asked * LARGER))
+    if attempts.told < MOST_TOLD:
+        return Step(action="tell")
+    return Step(action="next", fate="unfit")
 
 
 def _rebuild(failure: Failure, attempts: Attempts) -> Step:
@@ -128,11 +164,13 @@ def proven_limit(failure: Failure, attempts: Attempts) -> int | None:
 
 
 def _lower(failure: Failure, attempts: Attempts) -> Step:
-    """A smaller output budget; where the prompt alone leaves no room, the window is what is too small."""
+    """A smaller output budget, which teaches nothing about the window. Where a stated prompt leaves no room for a
+    reply, the prompt is what is too long."""
     asked = attempts.max_tokens or UNASKED_OUTPUT
     wanted = failure.output_cap if failure.output_cap and failure.output_cap < asked else asked // 2
     if attempts.lowered < MOST_LOWERINGS and wanted >= SMALLEST_OUTPUT:
-        return Step(action="lower", max_tokens=wanted, learn=failure.limit)
-    if failure.limit is not None:
+        return Step(action="lower", max_tokens=wanted)
+    room = None if failure.limit is None or failure.actual is None else failure.limit - failure.actual
+    if room is not None and room < SMALLEST_OUTPUT + OUTPUT_MARGIN:
         return _rebuild(failure, attempts)
     return Step(action="next", fate="unfit")

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agentx.chain.classify import Failure, classify
+from agentx.chain.ledger import Spent, spent
 from agentx.config.links import Link
 from agentx.errors import ErrorClass, RequestFailed
 from agentx.wires.messages import Message, Request
@@ -114,11 +115,20 @@ def small_request(link: Link) -> Request:
     )
 
 
-async def unwell(link: Link, asking: Awaitable[object], now: Callable[[], float]) -> Failure | None:
-    """What *asking* finds out: why *link* should not be asked for a turn; None when it may be."""
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """How a probe failed, and what that took."""
+
+    failure: Failure
+    spent: Spent
+
+
+async def probed(link: Link, asking: Awaitable[object], now: Callable[[], float]) -> Probed | None:
+    """What *asking* something small of *link* finds out; None when it answered."""
+    began = now()
     try:
         await asking
     except RequestFailed as error:
         failure = classify(error, link.provider, now())
-        return failure if failure.error_class in UNWELL else None
+        return Probed(failure, spent(error, now() - began))
     return None

@@ -10,7 +10,6 @@ from agentx.chain.decide import TOO_LARGE
 from agentx.chain.health import Rest
 from agentx.config.links import Link
 from agentx.errors import AgentxError, ChainExhausted, ContextOverflow, ErrorClass, NoUsableModel
-from agentx.events import LinkFailed, utc
 
 WINDOW_BLAMED = ("overflow", "truncated")
 CHECK_HINT = "`agentx chain --check` asks every link"
@@ -32,27 +31,21 @@ class Ended:
         return f"{self.link}: {self.error_class}: {self.message}"
 
 
-def event_of(link: Link, failure: Failure) -> LinkFailed:
-    return LinkFailed(
-        link=link.name,
-        class_=failure.error_class,
-        status=failure.status,
-        message=failure.message if failure.known else f"unknown refusal: {failure.message}",
-        retry_at=None if failure.retry_at is None else utc(failure.retry_at),
-        limit=failure.limit,
-        actual=failure.actual,
-    )
-
-
 def of_failure(link: Link, failure: Failure) -> Ended:
     return Ended(
         link=link.name,
         error_class=failure.error_class,
         message=failure.message,
-        hint=failure.hint or (link.window_hint if failure.error_class in WINDOW_BLAMED else None),
+        hint=failure.hint or _hint_of(link, failure.error_class),
         out=failure.error_class in ("auth", "not_found"),
         keyless=failure.keyless,
     )
+
+
+def _hint_of(link: Link, error_class: ErrorClass) -> str | None:
+    if error_class == "cut" and link.max_tokens is not None:
+        return f"allow {link.name} more than `max_tokens: {link.max_tokens}`"
+    return link.window_hint if error_class in WINDOW_BLAMED or error_class == "cut" else None
 
 
 def of_overflow(link: Link, error: ContextOverflow) -> Ended:
@@ -79,6 +72,8 @@ def nothing_left(links: Sequence[Ended], *, answered: bool) -> AgentxError:
     if usable and all(link.error_class in TOO_LARGE for link in usable):
         text = "the conversation cannot be made to fit any link"
         return ContextOverflow(f"{text}: {_said(links)}", hint=_hint(usable) or hint)
+    if usable and all(link.error_class == "cut" for link in usable):
+        return _exhausted("every reply was cut before it was whole", links)
     if not usable and not answered:
         return NoUsableModel(f"no link of the chain can be used: {_said(links)}", hint=hint or CHECK_HINT)
     return _exhausted("no link of the chain can answer", links)

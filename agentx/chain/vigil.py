@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agentx.chain import pause, verdict
 from agentx.chain.health import Health, Rest
-from agentx.chain.walk_state import Walk
+from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.events import Event, Waiting, Woken, utc
 from agentx.wires.reach import reachable
@@ -35,6 +35,7 @@ class Waiter(Protocol):
 
     @property
     def links(self) -> tuple[Link, ...]: ...
+    def at(self, address: str) -> list[str]: ...
     def ready(self, walk: Walk, without: Collection[str] = ()) -> Link | None: ...
     def endings(self, walk: Walk) -> list[verdict.Ended]: ...
     def use(self, links: Sequence[Link], walk: Walk) -> None: ...
@@ -78,18 +79,19 @@ class Vigil:
         self, chain: Waiter, walk: Walk, since: float, rests: Sequence[tuple[Link, Rest]]
     ) -> None:
         """No link is to blame: nobody is charged, and no request is sent before somebody can be connected to."""
-        message = next((rest.message for link, rest in rests if link.name in walk.missed), "cannot connect")
+        missed = {name for charge in walk.missed.values() for name in _sharing(chain, charge)}
+        message = next((rest.message for link, rest in rests if link.name in missed), "cannot connect")
         for charge in walk.missed.values():
             chain.health.take_back(charge.link, charge.rest, charge.before)
         while True:
-            found = (_coming_back(chain, link, walk) for link in chain.links if link.name not in walk.missed)
+            found = (_coming_back(chain, link, walk) for link in chain.links if link.name not in missed)
             others = [rest.until for rest in found if rest is not None]
             wait = pause.offline(message, others, walk.offline_rounds, self.now())
             nobody = wait.nobody and not chain.answered
             self.check_time(chain, walk, since, wait.until, nobody=nobody)
             self.tell(Waiting(until=utc(wait.until), reason=wait.reason))
             walk.offline_rounds += 1
-            if await self._sit(chain, walk, wait.until, wait.until, without=walk.missed):
+            if await self._sit(chain, walk, wait.until, wait.until, without=missed):
                 return
             links = [charge.link for charge in walk.missed.values()]
             reached = await asyncio.gather(*(self.reach(link) for link in links))
@@ -127,6 +129,11 @@ class Vigil:
         if nobody:
             raise verdict.nobody_there(endings)
         raise verdict.waited_enough(endings, wanted_seconds=until - self.now(), allowed_seconds=allowed)
+
+
+def _sharing(chain: Waiter, charge: Charge) -> list[str]:
+    """Whom *charge* lets rest."""
+    return chain.at(charge.link.address) if charge.rest.reach == "address" else [charge.link.name]
 
 
 async def reach_link(link: Link) -> bool | None:

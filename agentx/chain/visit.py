@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
-from agentx.chain.decide import BROKEN, Attempts, Step, decide, suspected
+from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
+from agentx.chain.ledger import Spent, spent
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
+Shorter = Callable[[Link, Failure], object]
+"""Tells the model to write less at a time: the next request that is prepared says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +36,12 @@ class Means:
     guess: Callable[[Link, int, str], object]
     prepare: Prepare
     check: Check | None
-    failed: Callable[[Link, Failure], None]
+    shorter: Shorter | None
+    failed: Callable[[Link, Failure, Spent], None]
     prepared: Callable[[Link, str], None]
     log: Callable[[str], object]
+    rooms: dict[str, Room]
+    """What output fits beside a prompt, by the link's name, where a refusal said so; a visit adds to it."""
 
 
 class Visit:
@@ -57,22 +63,30 @@ class Visit:
 
         Raises ContextOverflow when no request for this link can be made, and whatever `sleep` raises.
         """
+        outcome = await self._attempt()
+        if not _goes_on(outcome):
+            return outcome  # nearly always: what repeats is not set up for it
+        assert isinstance(outcome, Step)
+        await self._means.sleep(outcome.pause)
         retrying = AsyncRetrying(sleep=self._means.sleep, retry=retry_if_result(_goes_on), wait=_pause)
-        outcome: Reply | Step = await retrying(self._attempt)
-        return outcome
+        repeated: Reply | Step = await retrying(self._attempt)
+        return repeated
 
     async def _attempt(self) -> Reply | Step:
         means, link = self._means, self.link
+        self.sent = means.now()
         try:
             request = self.request or await means.prepare(link, self.reason)
             means.prepared(link, self.reason)
             if self._too_large is not None and size(request) >= size(self._too_large):
                 return self._not_smaller()
             if self.request is None:
+                request = self._with_room(request)
                 self.attempts = replace(
                     self.attempts,
                     sent=request.estimate,
                     max_tokens=request.max_tokens,
+                    most_tokens=request.most_tokens,
                     shrank=True,
                     large=self.attempts.large or _large(request),
                 )
@@ -80,14 +94,23 @@ class Visit:
             reply = await self._reply(request)
         except RequestFailed as error:
             self.failure = suspected(classify(error, link.provider, means.now()), self.attempts)
-            means.failed(link, self.failure)
-            return self._obey(decide(self.failure, self.attempts, means.random()), self.failure)
+            step = decide(self.failure, self.attempts, means.random())
+            means.failed(link, self.failure, spent(error, means.now() - self.sent, step.pause))
+            return self._obey(step, self.failure)
         return reply
+
+    def _with_room(self, request: Request) -> Request:
+        """*request* with an output budget that this link is known to accept."""
+        room = self._means.rooms.get(self.link.name)
+        if room is None or request.max_tokens is None:
+            return request
+        return replace(request, max_tokens=min(request.max_tokens, room.left(request.estimate)))
 
     async def _reply(self, request: Request) -> Reply:
         """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
         means, link = self._means, self.link
         self.sent = means.now()
+        reply: Reply | None = None
         try:
             reply = await means.wires(link).ask(request, means.timers())
             if means.check is not None:
@@ -100,6 +123,7 @@ class Visit:
                 f"what came could not be read: {type(error).__name__}: {error}",
                 phase="reply",
                 error_class="invalid_reply",
+                usage=reply.usage.to_json() if reply is not None and reply.usage is not None else {},
             ) from error
         return reply
 
@@ -120,9 +144,18 @@ class Visit:
             self._too_large, self.request = self.request or self._too_large, None
             self.reason = f"a smaller request: {failure.error_class}"
             self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
-        elif step.action == "lower" and self.request is not None:
+        elif step.action in ("lower", "raise") and self.request is not None:
             self.request = replace(self.request, max_tokens=step.max_tokens)
-            self.attempts = replace(attempts, lowered=attempts.lowered + 1, max_tokens=step.max_tokens)
+            if failure.limit and failure.actual and attempts.sent:
+                self._means.rooms[self.link.name] = Room(failure.limit, failure.actual / attempts.sent)
+            raised, lowered = step.action == "raise", attempts.lowered + (step.action == "lower")
+            self.attempts = replace(
+                attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
+            )
+        elif step.action == "tell" and self._means.shorter is not None:
+            self._means.shorter(self.link, failure)
+            self.request, self.reason = None, "told to write less at a time"
+            self.attempts = replace(attempts, told=attempts.told + 1)
         elif failure.error_class in BROKEN:
             self.attempts = replace(attempts, broken=attempts.broken + 1)
         elif step.action == "again":

@@ -13,17 +13,17 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from agentx.chain import verdict
+from agentx.chain import ledger, verdict
 from agentx.chain.classify import Failure
-from agentx.chain.decide import BROKEN, REFUSED, Attempts, Step
+from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Room, Step
 from agentx.chain.health import Health
-from agentx.chain.returns import PROBE_ABOVE, PROBE_SECONDS, Position, small_request, unwell
+from agentx.chain.returns import PROBE_ABOVE, PROBE_SECONDS, UNWELL, Position, probed, small_request
 from agentx.chain.vigil import LOOK_SECONDS, News, Reach, Vigil, reach_link
-from agentx.chain.visit import Check, Means, Prepare, Visit
+from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
-from agentx.events import Event, LinkSwitched
+from agentx.events import Event, LinkSwitched, Purpose
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 MOST_REFUSALS = 2
@@ -67,13 +67,14 @@ class Chain:
         learn: Callable[[Link, int, str], object] | None = None,
         guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
+        price: ledger.Price = ledger.unknown,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to; *look_seconds* how often a wait looks up, *look* at what
         and *reach* whether a link can be connected to. *planned_wake* is when an earlier process meant to wake.
         *time_left* gives the seconds that a request may still take, and may raise what ends it. *probe* asks a
         link something small. *learn* hears of every window that a refusal proves, *guess* of those that a refusal
-        without a word makes probable, *log* of tracebacks.
+        without a word makes probable, *log* of tracebacks; *price* says what a failed attempt cost.
 
         Raises NoUsableModel when there are no links.
         """
@@ -93,9 +94,12 @@ class Chain:
         self._learn = learn or _nothing
         self._guess = guess or _nothing
         self._log = log or _nothing
+        self._price = price
+        self._lost = 0.0
         self._started = now()
         self.answered = False
         self._too_small: set[str] = set()
+        self._rooms: dict[str, Room] = {}
         self._position = Position()
         self._vigil = Vigil(
             now=now,
@@ -115,13 +119,15 @@ class Chain:
         rests = [(link, self.health.resting(link)) for link in self._in_order()]
         return min(rests, key=lambda pair: pair[1].until if pair[1] else 0.0)[0]
 
-    async def ask(self, prepare: Prepare, *, check: Check | None = None) -> Answer:
+    async def ask(self, prepare: Prepare, *, check: Check | None = None, shorter: Shorter | None = None) -> Answer:
         """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
-        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none.
+        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none;
+        *shorter* sees to it that the next request tells the model to write less at a time.
 
         Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
         """
-        walk = Walk(prepare, check)
+        walk = Walk(prepare, check, shorter)
+        self._lost = 0.0
         while True:
             link = self.ready(walk)
             if link is None:
@@ -177,11 +183,16 @@ class Chain:
         """Whether *link* answers something small; it rests longer where it does not."""
         timers = self._timers_for(link, walk)
         asking = self._probe(link, replace(timers, total=min(timers.total, PROBE_SECONDS)))
-        failure = await unwell(link, asking, self._now)
-        if failure is not None:
-            self._failed(link, failure, walk)
-            self._charge(link, failure, walk, out=failure.error_class in ("auth", "not_found"))
-        return failure is None
+        found = await probed(link, asking, self._now)
+        if found is None:
+            return True
+        failure = found.failure
+        if failure.error_class not in UNWELL:
+            self._tell(ledger.failed(link, failure, found.spent, self._price, "probe"))
+            return True
+        self._failed(link, failure, found.spent, walk, "probe")
+        self._charge(link, failure, walk, out=failure.error_class in ("auth", "not_found"))
+        return False
 
     async def _ask_little(self, link: Link, timers: Timers) -> None:
         await self._wires(link).ask(small_request(link), timers)
@@ -207,7 +218,8 @@ class Chain:
             sent=0,
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
-            alone=self.ready(walk, without=[link.name]) is None,
+            told=walk.told if walk.shorter else MOST_TOLD,
+            alone=self.ready(walk, without=self.at(link.address)) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(link, walk))
         if link.name not in self._too_small and not self._returning(link):  # it has returned when it answers
@@ -237,9 +249,11 @@ class Chain:
             guess=self._guess,
             prepare=walk.prepare,
             check=walk.check,
-            failed=lambda link, failure: self._failed(link, failure, walk),
+            shorter=walk.shorter,
+            failed=lambda link, failure, spent: self._failed(link, failure, spent, walk),
             prepared=self._prepared,
             log=self._log,
+            rooms=self._rooms,
         )
 
     def _prepared(self, link: Link, reason: str) -> None:
@@ -251,11 +265,15 @@ class Chain:
         """Say, once, that another link is asked than before."""
         before = self._position.move(link, self.links)
         if before is not None:
-            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason))
+            lost, self._lost = round(self._lost, 3), 0.0
+            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason, seconds_lost=lost))
 
-    def _failed(self, link: Link, failure: Failure, walk: Walk) -> None:
+    def _failed(
+        self, link: Link, failure: Failure, spent: ledger.Spent, walk: Walk, purpose: Purpose = "turn"
+    ) -> None:
         self._time_left()  # where the time is over, that is why it failed
-        self._tell(verdict.event_of(link, failure))
+        self._tell(ledger.failed(link, failure, spent, self._price, purpose))
+        self._lost += spent.seconds + spent.pause
         walk.reached = walk.reached or failure.connected
         self._note(walk, verdict.of_failure(link, failure))
 
@@ -267,7 +285,7 @@ class Chain:
         """Give the link its fate. Raises ChainExhausted when it is the request itself that is refused."""
         failure, link = visit.failure, visit.link
         assert failure is not None
-        walk.broken[link.name] = visit.attempts.broken
+        walk.broken[link.name], walk.told = visit.attempts.broken, visit.attempts.told
         if step.fate in ("out", "rest") or failure.error_class in BROKEN:
             self._charge(link, failure, walk, out=step.fate == "out")
         if step.fate == "unfit":
@@ -281,11 +299,11 @@ class Chain:
         """Let *link* rest for *failure*."""
         self._position.failed(link, self._now())
         if out:
-            self.health.out(link, failure.error_class, failure.message)
+            self.health.out(link, failure.error_class, failure.message, failure.reach)
             return
         missed = walk.missed.get(link.name)
         before = missed.before if missed else self.health.last(link)
-        rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
+        rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message, failure.reach)
         if not failure.connected:
             walk.missed[link.name] = Charge(link, rest, before)
 
@@ -298,7 +316,9 @@ class Chain:
         self.answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
-            if other.name in walk.unfit and other.name not in self._too_small and ended:
+            if ended is None or ended.error_class == "cut":  # a reply that is too long is no link's trouble
+                continue
+            if other.name in walk.unfit and other.name not in self._too_small:
                 self.health.rest(other, None, ended.error_class, ended.message)
 
     def _reason(self, link: Link, walk: Walk) -> str:
@@ -313,6 +333,10 @@ class Chain:
                 return f"{other.name}: it came back before and did not last"
         current = self._position.current
         return "its rest is over" if current and current.name != link.name else "first of the chain"
+
+    def at(self, address: str) -> list[str]:
+        """The links at *address*, by name."""
+        return [link.name for link in self.links if link.address == address]
 
     def endings(self, walk: Walk) -> list[verdict.Ended]:
         """How it stands with each link, in order: what it said to this request, else why it rests."""

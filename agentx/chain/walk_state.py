@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agentx.chain import verdict
 from agentx.chain.health import Rest
-from agentx.chain.visit import Check, Prepare
+from agentx.chain.visit import Check, Prepare, Shorter
 from agentx.config.links import Link
 
 
@@ -25,6 +25,7 @@ class Walk:
 
     prepare: Prepare
     check: Check | None
+    shorter: Shorter | None
     ended: dict[str, verdict.Ended] = field(default_factory=dict[str, verdict.Ended])
     unfit: set[str] = field(default_factory=set[str])
     """They are not asked again for this request."""
@@ -33,6 +34,8 @@ class Walk:
     missed: dict[str, Charge] = field(default_factory=dict[str, Charge])
     """Those that could not be connected to since the last wait, and what they were charged for it."""
     broken: dict[str, int] = field(default_factory=dict[str, int])
+    told: int = 0
+    """How often the model was told to write less at a time."""
     refusals: int = 0
     last: verdict.Ended | None = None
     since: float | None = None

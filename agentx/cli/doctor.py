@@ -35,10 +35,20 @@ class Finding:
 
 
 @click.command()
+@click.option("--fault", is_flag=True, help="Instead: see what a chain survives, on a server that fails.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_obj
-def doctor(session: Session, *, as_json: bool) -> int:
-    """Say what is wrong, and the command that mends it. Changes nothing; exits 1 when something is wrong."""
+def doctor(session: Session, *, fault: bool, as_json: bool) -> int:
+    """Say what is wrong, and the command that mends it. Changes nothing; exits 1 when something is wrong.
+
+    With --fault, a chain of two links is run against a server of agentx's own on this machine that fails in some
+    fifty ways. Nothing is configured, sent elsewhere or spent.
+    """
+    if fault:
+        from agentx.cli.doctor_fault import show_faults
+        from agentx.testing.named import NAMED
+
+        return show_faults({name: one for name, one in NAMED.items() if not one.harmless}, as_json=as_json)
     findings = list(_examine(session))
     code = 1 if any(found.verdict == "wrong" for found in findings) else 0
     if as_json:

@@ -56,6 +56,9 @@ class CardError(Table):
     )
     means: ErrorClass = Field(description="The class of the failure.")
     status: Whole | None = Field(default=None, ge=100, le=599, description="Only with this HTTP status.")
+    scope: Literal["model", "key", "account"] | None = Field(
+        default=None, description="Whom else it concerns: nobody (`model`), or all models with the same key."
+    )
 
     @field_validator("match")
     @classmethod
@@ -134,7 +137,9 @@ class Card(Table):
         return self
 
     def patterns(self) -> tuple[ErrorPattern, ...]:
-        return tuple(ErrorPattern(match=e.match, means=e.means, status=e.status) for e in self.errors)
+        return tuple(
+            ErrorPattern(match=e.match, means=e.means, status=e.status, scope=e.scope) for e in self.errors
+        )
 
 
 def read_cards(config: Path) -> Mapping[str, Card]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 WORKABLE_WINDOW = 32_768
 """The window, in tokens, that hints propose."""
@@ -15,11 +16,13 @@ WireName = Literal["openai", "ollama", "litellm"]
 @dataclass(frozen=True, slots=True)
 class ErrorPattern:
     """A card's own words for a failure: `match` is a regular expression over the error's text (case does not
-    matter), `status` narrows it, `means` is an error class. Groups `limit`, `actual` and `output` are tokens."""
+    matter), `status` narrows it, `means` is an error class. Groups `limit`, `actual` and `output` are tokens.
+    `scope` is how far it reaches, where the class alone would not tell."""
 
     match: str
     means: str
     status: int | None = None
+    scope: Literal["model", "key", "account"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,12 @@ class Link:
     def endpoint(self) -> str:
         """What the link's window and health belong to: address, or the provider where there is none."""
         return self.provider.base_url or self.provider.name
+
+    @property
+    def address(self) -> str:
+        """Scheme, host and port of the endpoint: what cannot be reached for one model, cannot for another."""
+        parts = urlsplit(self.endpoint)
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else self.endpoint
 
     @property
     def identity(self) -> str:

@@ -21,6 +21,7 @@ from agentx.context.state import State
 from agentx.context.summarise import Ask, Summariser
 from agentx.context.tokenizer import count_tokens
 from agentx.context.truncation import (
+    READ,
     Earlier,
     Suspicion,
     Truncation,
@@ -40,6 +41,8 @@ Count = Callable[[Request], Awaitable[int | None]]
 IN_ONE_GO = 0.6
 """Of a window: what its model can be given to summarise at once."""
 THINKING = 4_096
+FELL = 0.6
+"""A count that fell below this share of the one before: either may be wrong, and the whole of it decides."""
 SENT_AT_MOST = 1.15
 MOST_CONFIRMED = 2
 """A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
@@ -140,6 +143,10 @@ class Context:
         after = usage.input if judged.measured else judged.after
         self._compaction().judge(after <= judged.before * (1 - self.policy.gain))
 
+    def calibrated(self, link: Link) -> bool:
+        """Whether *link* has counted a request before."""
+        return link.identity in self.state.calibrations
+
     def suspicious(self, link: Link, view: View, reply: Reply) -> bool:
         """Whether it is worth to ask a real counter how large *view* is; costs nothing."""
         return reply.usage is not None and self._suspicion(link, view, reply) is not None
@@ -159,6 +166,10 @@ class Context:
         if why == "slow_growth" and earlier is not None:
             newer = [item.message for item in self.state.transcript.between(earlier.last, view.last)]
             reported, plain, counted = reported - earlier.input, estimate(newer), self.counter(rendered(newer))
+        elif why == "growth" and earlier is not None and reported < FELL * earlier.input:
+            counted = self._counted(link, view) if counted is None else counted
+            if counted is not None and reported >= READ * counted:
+                return None  # it read all of it: the count before was wrong
         elif why not in ("said", "growth") and counted is None:
             counted = self._counted(link, view)
         if not verdict(why, reported=reported, estimate=plain, counted=counted):
@@ -171,7 +182,7 @@ class Context:
         None where the server is known not to cut, or nothing is known to compare with.
         """
         may_cut = link.provider.may_truncate or link.provider.self_hosted
-        if reply.usage is None or not may_cut or link.identity not in self.state.calibrations:
+        if reply.usage is None or not may_cut or not self.calibrated(link):
             return ()
         return in_doubt(reply.usage.input, view.measured)
 

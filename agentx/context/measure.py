@@ -19,6 +19,10 @@ PER_MESSAGE = 4
 PER_CALL = 4
 PER_TOOL = 8
 PER_IMAGE = 1_200
+LARGEST_IMAGE = 50_000
+"""In tokens: gpt-4o-mini counts about 37,000 for a large one in full detail."""
+MARKERS, HIDDEN = 64, 4_096
+"""In tokens: what a template writes around a message or a tool, and what providers add to a prompt themselves."""
 UNKNOWN = 1.25
 """What an estimate is multiplied with before the link's provider reported anything: dense code is nearer 3.3
 characters a token."""
@@ -64,6 +68,16 @@ def tools_tokens(tools: Iterable[Tool]) -> int:
 def estimate(messages: Iterable[Message], tools: Iterable[Tool] = ()) -> int:
     """The plain estimate for a whole prompt."""
     return sum(map(message_tokens, messages)) + tools_tokens(tools)
+
+
+def most_tokens(messages: Iterable[Message], tools: Iterable[Tool] = ()) -> int:
+    """More than a whole prompt can be by any tokenizer: no token stands for less than a byte."""
+    most = HIDDEN
+    for message in messages:
+        calls = sum(len(call.name) + len(call.arguments.encode()) + MARKERS for call in message.tool_calls)
+        words = len(message.text.encode("utf-8", "replace")) + len(message.reasoning.encode("utf-8", "replace"))
+        most += MARKERS + words + calls + LARGEST_IMAGE * len(message.images)
+    return most + sum(MARKERS + len(f"{tool.name}{tool.description}{schema(tool)}".encode()) for tool in tools)
 
 
 def schema(tool: Tool) -> str:

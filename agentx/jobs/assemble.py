@@ -18,6 +18,7 @@ from agentx.agent.limits import Limits
 from agentx.agent.loop import Agent
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
+from agentx.chain.ledger import Price
 from agentx.chain.vigil import LOOK_SECONDS
 from agentx.chain.walk import PATIENCE_SECONDS, Chain
 from agentx.config.links import Link
@@ -26,7 +27,7 @@ from agentx.config.paths import Paths
 from agentx.context.engine import Context
 from agentx.context.restore import restore, restored_seq
 from agentx.events import Warned
-from agentx.jobs.status import Meter
+from agentx.jobs.meter import Meter
 from agentx.jobs.store import Job, Order
 from agentx.jobs.waiting import longest_wait, planned_wake, time_left, watchful_sleep
 from agentx.jobs.watch import Watch, config_files
@@ -196,6 +197,7 @@ def _chain(
         probe=lambda link, timers: turns().knock(link, timers),
         learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
         guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
+        price=lambda link, usage: turns().price(link, usage),
         log=lambda text: write_log(job, text, Redactor(key_values(_latest(around, watch))).redacted),
     )
 
@@ -254,14 +256,14 @@ def cheap_link(config: Config) -> Link | None:
     return config.link(compaction.summary_model) if compaction.summary_model and compaction.summaries else None
 
 
-def price_of(registry: WindowRegistry) -> Callable[[Link, Usage], float | None]:
+def price_of(registry: WindowRegistry) -> Price:
     """US dollars of one reply. One's own server costs nothing; an unknown price is None, never 0."""
 
-    def price(link: Link, usage: Usage) -> float | None:
+    def price(link: Link, usage: Usage | None) -> float | None:
         if link.provider.self_hosted:
             return 0.0
-        found = registry.price(link)
-        if found is None:
+        found = None if usage is None else registry.price(link)
+        if usage is None or found is None:
             return None
         fresh = usage.input - usage.cache_read - usage.cache_write
         cached = usage.cache_read * found.cache_read + usage.cache_write * found.cache_write

@@ -12,10 +12,12 @@ from agentx.chain.walk import MAX_WAIT_SECONDS
 from agentx.config.load import Config
 from agentx.errors import StopRequested
 from agentx.events import Waiting
-from agentx.jobs.status import Meter, totals
+from agentx.jobs.meter import SEEN, Meter, totals
 from agentx.journal import Journal
 
 NAP_SECONDS = 0.5
+SEEN_SECONDS = 2.0
+"""How often a process that waits says that it is alive: a wait that is killed counts up to there."""
 
 
 def longest_wait(config: Config) -> float:
@@ -58,12 +60,16 @@ def watchful_sleep(
         return totals(journal, time.time())
 
     async def sleep(seconds: float) -> None:
-        left = seconds
+        left, unseen = seconds, 0.0
         allowed = math.inf if limits.hours is None else limits.hours * 3600 - used().seconds
         while left > 0:
             await nap(min(left, NAP_SECONDS))
             left -= NAP_SECONDS
             allowed -= NAP_SECONDS
+            unseen += NAP_SECONDS
+            if unseen >= SEEN_SECONDS:
+                journal.set_meta(SEEN, str(time.time()))
+                unseen = 0.0
             for letter in journal.letters("stop"):
                 journal.take(letter)
                 raise StopRequested("stopped on request while waiting; nothing is lost")

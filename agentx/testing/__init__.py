@@ -6,7 +6,7 @@
         ...  # point any client at server.v1, then look at server.chats
 
 `agentx.testing.faults` holds the faults, `agentx.testing.brain` what answers where nothing fails.
-`python -m agentx.testing` starts such a server by itself.
+`python -m agentx.testing` starts such a server by itself; its `--help` lists what can go wrong, by name.
 """
 
 from agentx.testing.brain import Call, Said, Script

@@ -1,7 +1,9 @@
 """What can go wrong with a chat request, as values, and when it does.
 
 A schedule is asked with the number of the chat request (from 1) and gives a fault or None. `always(fault)`,
-`first(n, fault)`, `at({2: fault})` and `after(n, fault)` make the usual ones.
+`first(n, fault)`, `at({2: fault})` and `after(n, fault)` make the usual ones. What keeps a client from ever
+sending a request is no matter of schedules: `FaultServer(unreachable=TlsCut())`. `agentx.testing.named` gives
+each its name and real words.
 """
 
 from __future__ import annotations
@@ -23,13 +25,30 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryOn:
+    """429 with `Retry-After` as an HTTP date, *seconds* from now."""
+
+    seconds: int = 130
+
+
+@dataclass(frozen=True, slots=True)
 class Hang:
-    """Takes the request and never answers."""
+    """Takes the request and never answers, not even with headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadersThenHang:
+    """200 and all headers, then nothing, and the connection stays open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Closes the connection without a byte."""
+    """Takes the request and closes the connection without a byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Takes the request and resets the connection (a RST, as a crashed or killed server's machine sends it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +94,9 @@ class ReasoningOnly:
 
 @dataclass(frozen=True, slots=True)
 class HalfToolCall:
-    """A tool call whose arguments stop in the middle of the JSON, said to be whole."""
+    """A tool call whose arguments stop in the middle of the JSON, said to be whole.
+
+    Where the brain calls no tool, it is a call of the first one that was offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +125,24 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class CutStream:
-    """The connection breaks after *after* pieces; without a stream, half of the announced body comes."""
+    """The connection breaks after *after* pieces of the stream; a plain answer is as with `ShortBody`."""
 
     after: int = 3
 
 
 @dataclass(frozen=True, slots=True)
+class ShortBody:
+    """A plain body, even where a stream was asked for: half of what `Content-Length` says, then the end."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoFinish:
     """A stream that ends cleanly without a finish reason or a last event."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoDone:
+    """A stream that gives its finish reason and ends cleanly, without `[DONE]`: the answer is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +152,21 @@ class KeepaliveForever:
     after: int = 3
     every: float = 0.02
     kind: Literal["comment", "empty"] = "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class Blanks:
+    """After *after* pieces only blanks, as text of the answer, for ever."""
+
+    after: int = 3
+    every: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Drip:
+    """The right answer, one byte each *every* seconds."""
+
+    every: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +185,33 @@ class ErrorInStream:
     type: str = "server_error"
 
 
-Instead = Status | Hang | Close | Html200 | Garbage200 | ErrorIn200 | EmptyStream
+# No way there -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nobody listens at the port: a connection is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolvable:
+    """The name of the server is known to no DNS."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsCut:
+    """The address is `https`; the connection is closed in the middle of the TLS handshake."""
+
+
+Instead = (
+    Status | RetryOn | Hang | HeadersThenHang | Close | Reset | Html200 | Garbage200 | ErrorIn200 | EmptyStream
+)
 Wrong = EmptyChoices | NullContent | ReasoningOnly | HalfToolCall | CutReply | FakeUsage
-Broken = Slow | CutStream | NoFinish | KeepaliveForever | Stall | ErrorInStream
+Broken = (
+    Slow | CutStream | ShortBody | NoFinish | NoDone | KeepaliveForever | Blanks | Drip | Stall | ErrorInStream
+)
 Fault = Instead | Wrong | Broken
+Unreachable = Refused | Unresolvable | TlsCut
 Schedule = Callable[[int], Fault | None]
 
 
@@ -169,12 +238,16 @@ def at(faults: Mapping[int, Fault]) -> Schedule:
     return faults.get
 
 
-def rate_limited(seconds: int = 30) -> Status:
-    """A 429 as OpenAI-style services send it."""
-    error = {
+RATE_LIMIT = {
+    "error": {
         "message": "Rate limit reached for requests",
         "type": "requests",
         "param": None,
         "code": "rate_limit_exceeded",
     }
-    return Status(429, {"retry-after": str(seconds)}, {"error": error})
+}
+
+
+def rate_limited(seconds: int = 30) -> Status:
+    """A 429 as OpenAI-style services send it."""
+    return Status(429, {"retry-after": str(seconds)}, RATE_LIMIT)

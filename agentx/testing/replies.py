@@ -61,6 +61,25 @@ def shortened(said: Said, tokens: int) -> Said:
     return replace(said, text=text, calls=tuple(calls))
 
 
+def told_of(said: Said, limit: int | None, face: Face, native: bool, model: str, prompt: int | None) -> Told:
+    """The reply, cut where it meets its limit."""
+    output = output_tokens(said)
+    finish: Literal["stop", "tool_calls", "length"] = "tool_calls" if said.calls else "stop"
+    if limit is not None and output > limit:
+        said, output, finish = shortened(said, limit), limit, "length"
+    return Told(
+        face=face,
+        native=native,
+        model=model,
+        said=said,
+        finish=finish,
+        prompt=prompt,
+        output=output,
+        number=0,
+        created=0.0,
+    )
+
+
 def whole(told: Told) -> Json:
     """The reply as one JSON body."""
     if told.native:

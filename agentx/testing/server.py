@@ -18,16 +18,30 @@ from agentx.testing.brain import Brain, Said, ScriptOver
 from agentx.testing.counting import Json, count_prompt, normal
 from agentx.testing.door import Asked, Door
 from agentx.testing.faces import Answer, Face, Facts, about
-from agentx.testing.faults import CutReply, FakeUsage, Fault, Instead, Schedule, Slow, healthy
+from agentx.testing.faults import (
+    CutReply,
+    FakeUsage,
+    Fault,
+    Instead,
+    Refused,
+    Schedule,
+    Slow,
+    TlsCut,
+    Unreachable,
+    Unresolvable,
+    healthy,
+)
 from agentx.testing.keeping import Overflow, keep
 from agentx.testing.plans import Plan, answered, instead, plain, spoiled
-from agentx.testing.replies import Told, output_tokens, shortened
+from agentx.testing.replies import told_of
 
 Claim = int | Literal["true", "absent"]
 OPENAI_CHAT = ("/v1/chat/completions", "/chat/completions")
 OLLAMA_CHAT = "/api/chat"
 OPEN_WITHOUT_KEY = ("/health", "/v1/models", "/models")
 """What llama.cpp (b10434) answers without its key."""
+NOBODY = "nobody.invalid"
+"""A name that no DNS may ever know (RFC 6761)."""
 
 
 def says_hello(_messages: Sequence[Json], _tools: Sequence[Json]) -> Said:
@@ -64,7 +78,8 @@ class FaultServer:
 
     `claims` is the window that its lists name: `true` (the real one), `absent`, or another number.
     `trained` is what its cards say the model was trained for. `overflow`: see `keeping.Overflow`.
-    `schedule` gives the faults of chat requests by their number, `list_fault` one for all other routes.
+    `schedule` gives the faults of chat requests by their number, `list_fault` one for all other routes;
+    `unreachable` keeps every request away.
     Only for the Ollama face: `modelfile` is a `num_ctx` in the model's file, `honours_num_ctx` and
     `honours_truncate` whether the request's own settings count (`/v1` ignores both always).
     Only for Ollama and LM Studio: `loaded` says whether the model is in memory before the first chat.
@@ -82,6 +97,7 @@ class FaultServer:
         overflow: Overflow = "refuse",
         schedule: Schedule = healthy,
         list_fault: Instead | Slow | None = None,
+        unreachable: Unreachable | None = None,
         key: str | None = None,
         modelfile: int | None = None,
         honours_num_ctx: bool = True,
@@ -109,7 +125,9 @@ class FaultServer:
         self._now = now
         self._lock = threading.RLock()
         self._log: list[Seen] = []
-        self._door = Door(self._site, port)
+        self.unreachable = unreachable
+        deaf = isinstance(unreachable, Refused | Unresolvable)
+        self._door = Door(self._site, port, "deaf" if deaf else "cuts" if unreachable else "talks")
         self.port = self._door.port
 
     def __enter__(self) -> Self:
@@ -124,11 +142,17 @@ class FaultServer:
     @property
     def url(self) -> str:
         """The root of the server; OpenAI-style clients want `v1`."""
-        return f"http://127.0.0.1:{self.port}"
+        host = NOBODY if isinstance(self.unreachable, Unresolvable) else "127.0.0.1"
+        return f"{'https' if isinstance(self.unreachable, TlsCut) else 'http'}://{host}:{self.port}"
 
     @property
     def v1(self) -> str:
         return f"{self.url}/v1"
+
+    @property
+    def connections(self) -> int:
+        """How many there were so far. What nobody listens for, nobody counts."""
+        return self._door.accepted
 
     @property
     def requests(self) -> list[Seen]:
@@ -166,7 +190,7 @@ class FaultServer:
         if seen.chat is not None:
             return self._chat(seen, body, seen.chat)
         if self.list_fault is not None and not isinstance(self.list_fault, Slow):
-            return instead(self.list_fault, self.face, native=False, stream=False)
+            return instead(self.list_fault, self.face, native=False, stream=False, now=self._now())
         answer = about(self._facts(), seen.method, seen.path, body) or self._no_such_route(seen)
         delay = 0.0 if self.list_fault is None else self.list_fault.seconds
         return replace(plain(answer), delay=delay)
@@ -207,7 +231,7 @@ class FaultServer:
         stream = bool(body.get("stream", native))
         fault = seen.fault = self.schedule(number)
         if fault is not None and isinstance(fault, Instead):
-            return instead(fault, self.face, native=native, stream=stream)
+            return instead(fault, self.face, native=native, stream=stream, now=self._now())
         model = str(body.get("model", ""))
         if not self._facts().knows(model):
             return plain(refusals.unknown_model(self.face, native, model))
@@ -222,14 +246,14 @@ class FaultServer:
             return plain(refusal or refusals.overflow(facts, native, count_prompt(messages, tools)))
         seen.kept, seen.prompt_tokens, seen.dropped = kept.messages, kept.tokens, kept.dropped
         try:
-            said = spoiled(self.brain(kept.messages, tools), fault)
+            said = spoiled(self.brain(kept.messages, tools), fault, tools)
         except ScriptOver as error:
             return plain(refusals.failure(self.face, native, 500, str(error)))
         room = window - kept.tokens if self.overflow in ("refuse", "refuse_total") else None
         cut = fault.tokens if isinstance(fault, CutReply) else None
         limit = min((value for value in (asked, room, cut) if value is not None), default=None)
         usage = fault.prompt_tokens if isinstance(fault, FakeUsage) else kept.tokens
-        told = _told(said, None if limit is None else max(1, limit), self.face, native, model, usage)
+        told = told_of(said, None if limit is None else max(1, limit), self.face, native, model, usage)
         include_usage = bool(_object(body.get("stream_options")).get("include_usage"))
         told = replace(told, number=number, created=self._now())
         return answered(told, fault, stream=stream, include_usage=include_usage)
@@ -275,22 +299,3 @@ def _options(body: Json) -> Json:
 def _object(value: Any) -> Json:
     """*value* when it is a JSON object, else an empty one."""
     return cast(Json, value) if isinstance(value, dict) else {}
-
-
-def _told(said: Said, limit: int | None, face: Face, native: bool, model: str, prompt: int | None) -> Told:
-    """The reply, cut where it meets its limit."""
-    output = output_tokens(said)
-    finish: Literal["stop", "tool_calls", "length"] = "tool_calls" if said.calls else "stop"
-    if limit is not None and output > limit:
-        said, output, finish = shortened(said, limit), limit, "length"
-    return Told(
-        face=face,
-        native=native,
-        model=model,
-        said=said,
-        finish=finish,
-        prompt=prompt,
-        output=output,
-        number=0,
-        created=0.0,
-    )

@@ -13,30 +13,39 @@ def check(reply: Reply) -> None:
     """Raises RequestFailed (phase `reply`) for what must not be committed.
 
     `empty_reply`: neither text nor tool calls. `invalid_reply`: a tool call without a name, with arguments
-    that are not one JSON object, or with an id that another call of the reply has. `content_filter`: the
-    provider held the reply back. Text that was cut at a length limit is a reply; the caller sees its `finish`.
+    that are not one JSON object, or with an id that another call of the reply has. `cut`: the length limit came
+    while a call was being written, or before anything but reasoning. `content_filter`: the provider held the reply
+    back. Text that was cut at a length limit is a reply; the caller sees its `finish`.
     """
-    message = reply.message
+    message, cut = reply.message, reply.finish in CUT
     if reply.finish == "content_filter":
         raise _refused(reply, "content_filter", "the provider's content filter ended the reply")
     if not message.tool_calls and not message.text.strip():
         what = "reasoning and no answer" if message.reasoning.strip() else "an empty reply"
-        if reply.finish in CUT:
-            what += ", cut at its length limit"
+        if cut:
+            raise _refused(reply, "cut", f"{what}, cut {_length(reply)}")
         raise _refused(reply, "empty_reply", what)
     if reply.finish == "tool_calls" and not message.tool_calls:
         raise _refused(reply, "invalid_reply", "a tool call was announced and none came")
     ids: set[str] = set()
     for call in message.tool_calls:
+        begun = call is message.tool_calls[-1] and call.arguments == "{}"  # nothing came after its name
+        if cut and (begun or not call.name or not is_object(call.arguments)):
+            raise _refused(reply, "cut", f"a call of `{call.name or '?'}` was cut {_length(reply)}")
         if not call.name:
             raise _refused(reply, "invalid_reply", "a tool call without a name", call.arguments)
         if not is_object(call.arguments):
-            cut = " (cut at the length limit)" if reply.finish in CUT else ""
-            what = f"the arguments of `{call.name}` are not one JSON object{cut}"
+            what = f"the arguments of `{call.name}` are not one JSON object"
             raise _refused(reply, "invalid_reply", what, call.arguments)
         if not call.id or call.id in ids:
             raise _refused(reply, "invalid_reply", f"the id `{call.id}` of a tool call is not its own")
         ids.add(call.id)
+
+
+def _length(reply: Reply) -> str:
+    """Where it was cut."""
+    limit = "the end of the window" if reply.finish == "window" else "its length limit"
+    return f"at {limit}" + (f" after {reply.usage.output:,} tokens" if reply.usage else "")
 
 
 def _refused(reply: Reply, error_class: ErrorClass, what: str, body: str = "") -> RequestFailed:
@@ -47,5 +56,5 @@ def _refused(reply: Reply, error_class: ErrorClass, what: str, body: str = "") -
         headers=reply.headers,
         body=body[: 64 * 1024],
         error_class=error_class,
-        prompt_tokens=reply.usage.input if reply.usage else None,
+        usage=reply.usage.to_json() if reply.usage else {},
     )

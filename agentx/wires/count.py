@@ -10,9 +10,10 @@ import httpx
 
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
-from agentx.wires.dialect import compact, openai_messages, openai_tools
+from agentx.wires.dialect import openai_messages, openai_tools
 from agentx.wires.key import Key, headers_for, key_for
 from agentx.wires.messages import Request
+from agentx.wires.rendered import compact
 
 COUNT_SECONDS = 2.0
 

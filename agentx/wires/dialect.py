@@ -6,9 +6,8 @@ Nothing is changed in place: what one provider needs never reaches the next one.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +15,16 @@ from agentx.config.links import Provider
 from agentx.wires.cache import marked_messages
 from agentx.wires.families import cache_style
 from agentx.wires.messages import Image, Message, Request, Tool, ToolCall
+from agentx.wires.rendered import Json, Rendered
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def openai_body(request: Request, provider: Provider) -> bytes:
-    """A chat completion that is streamed."""
-    messages = openai_messages(request.messages, mistral=is_mistral(provider))
+def openai_body(request: Request, provider: Provider, rendered: Rendered) -> bytes:
+    """A chat completion that is streamed. *rendered* keeps what the next one can be made of."""
+    messages = openai_messages(request.messages, mistral=is_mistral(provider), rendered=rendered)
     if (style := cache_style(provider, request.model)) is not None:
         messages = marked_messages(messages, style)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
@@ -37,15 +37,15 @@ def openai_body(request: Request, provider: Provider) -> bytes:
     body["stream"] = True
     if provider.stream_usage:
         body["stream_options"] = {"include_usage": True}
-    return compact(body)
+    return rendered.body(body)
 
 
-def ollama_body(request: Request) -> bytes:
-    """A native chat that is streamed and may not be truncated in silence.
+def ollama_body(request: Request, rendered: Rendered) -> bytes:
+    """A native chat that is streamed and may not be truncated in silence. *rendered* as in `openai_body`.
 
     `shift` is left alone: another value than the loaded one makes Ollama load the model again.
     """
-    body: dict[str, Any] = {"model": request.model, "messages": ollama_messages(request.messages)}
+    body: dict[str, Any] = {"model": request.model, "messages": ollama_messages(request.messages, rendered)}
     if request.tools:
         body["tools"] = openai_tools(request.tools)
     options: dict[str, Any] = {}
@@ -55,12 +55,7 @@ def ollama_body(request: Request) -> bytes:
         options["num_predict"] = request.max_tokens
     if request.temperature is not None:
         options["temperature"] = request.temperature
-    return compact({**body, "stream": True, "truncate": False, "options": options})
-
-
-def compact(value: Any) -> bytes:
-    """JSON without blanks. Half characters (lone surrogates from undecodable bytes) become `?`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return rendered.body({**body, "stream": True, "truncate": False, "options": options})
 
 
 def is_mistral(provider: Provider) -> bool:
@@ -78,18 +73,31 @@ def openai_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     ]
 
 
-def openai_messages(messages: Sequence[Message], *, mistral: bool = False) -> list[dict[str, Any]]:
+def openai_messages(
+    messages: Sequence[Message], *, mistral: bool = False, rendered: Rendered | None = None
+) -> list[Json]:
     """Messages of a chat completion. Tool results are plain text, since many servers take nothing else."""
-    rendered: list[dict[str, Any]] = []
-    for message in arranged(messages):
-        if mistral and message.role == "user" and rendered and rendered[-1]["role"] == "tool":
-            # Mistral refuses a user's message right after a tool's result.
-            rendered.append({"role": "assistant", "content": "Noted."})
-        rendered.append(_openai_message(message, mistral=mistral))
-    return rendered
+    one: Callable[[Message], Json] = _mistral_message if mistral else _openai_message
+    in_order = arranged(messages)
+    made = list(map(one, in_order)) if rendered is None else rendered.each(one, one, in_order)
+    return _mistral_order(made) if mistral else made
 
 
-def _openai_message(message: Message, *, mistral: bool) -> dict[str, Any]:
+def _mistral_order(messages: Sequence[Json]) -> list[Json]:
+    """Mistral refuses a user's message right after a tool's result."""
+    ordered: list[Json] = []
+    for message in messages:
+        if message["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
+            ordered.append({"role": "assistant", "content": "Noted."})
+        ordered.append(message)
+    return ordered
+
+
+def _mistral_message(message: Message) -> Json:
+    return _openai_message(message, mistral=True)
+
+
+def _openai_message(message: Message, *, mistral: bool = False) -> Json:
     if message.role == "tool":
         id_ = safe_id(message.tool_call_id or "", mistral=mistral)
         return {"role": "tool", "tool_call_id": id_, "content": message.text}
@@ -111,22 +119,33 @@ def _openai_message(message: Message, *, mistral: bool) -> dict[str, Any]:
     return rendered
 
 
-def ollama_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def ollama_messages(messages: Sequence[Message], rendered: Rendered | None = None) -> list[Json]:
     """Messages of Ollama's own chat: arguments are objects, images bare base64, results name their tool."""
     names = {call.id: call.name for message in messages for call in message.tool_calls}
-    rendered: list[dict[str, Any]] = []
-    for message in arranged(messages):
-        one: dict[str, Any] = {"role": message.role, "content": message.text}
-        if message.images:
-            one["images"] = [image.data for image in message.images]
-        if message.tool_calls:
-            one["tool_calls"] = [
-                {"function": {"name": call.name, "arguments": _object(call)}} for call in message.tool_calls
-            ]
-        if message.role == "tool" and (name := message.name or names.get(message.tool_call_id or "")):
-            one["tool_name"] = name
-        rendered.append(one)
-    return rendered
+    in_order = [_named(message, names) for message in arranged(messages)]
+    if rendered is None:
+        return list(map(_ollama_message, in_order))
+    return rendered.each(_ollama_message, _ollama_message, in_order)
+
+
+def _named(message: Message, names: Mapping[str, str]) -> Message:
+    """A tool's result with the name of its tool."""
+    if message.role != "tool" or message.name or not (name := names.get(message.tool_call_id or "")):
+        return message
+    return replace(message, name=name)
+
+
+def _ollama_message(message: Message) -> Json:
+    made: Json = {"role": message.role, "content": message.text}
+    if message.images:
+        made["images"] = [image.data for image in message.images]
+    if message.tool_calls:
+        made["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": _object(call)}} for call in message.tool_calls
+        ]
+    if message.role == "tool" and message.name:
+        made["tool_name"] = message.name
+    return made
 
 
 def _object(call: ToolCall) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from agentx import __version__
 from agentx.config.links import Provider
@@ -34,7 +34,7 @@ def key_for(provider: Provider, key: Key) -> str | None:
     )
 
 
-def headers_for(provider: Provider, key: str | None) -> Mapping[str, str]:
+def headers_for(provider: Provider, key: str | None) -> dict[str, str]:
     """The headers of a request with a JSON body; those of the configuration win."""
     headers = {"content-type": "application/json", "user-agent": f"agentx/{__version__}"}
     if key is not None:

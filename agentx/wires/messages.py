@@ -107,6 +107,7 @@ class Usage:
 class Request:
     """What one link is asked. `max_tokens` None leaves it out; `num_ctx` is only for the `ollama` wire.
 
+    `most_tokens` is what `max_tokens` may be raised to where it proves too small for a reply; None: no further.
     `estimate` is what the sender thinks the prompt holds, in tokens, before calibration; `threshold` is the size
     below which it keeps its requests to this link, None where it has none.
     """
@@ -115,6 +116,7 @@ class Request:
     messages: Sequence[Message]
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None
+    most_tokens: int | None = None
     temperature: float | None = None
     num_ctx: int | None = None
     purpose: Purpose = "turn"

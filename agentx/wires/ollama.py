@@ -14,10 +14,12 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.wires.dialect import ollama_body
+from agentx.wires.gather import counted
 from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.openai import address
 from agentx.wires.readers import OllamaReader, inner_error
+from agentx.wires.rendered import Rendered
 from agentx.wires.transport import Post, excerpt, post
 from agentx.wires.whole import Facts, whole_reply
 
@@ -37,6 +39,7 @@ class OllamaWire:
         self.client = client
         self.key = key
         self.monotonic = monotonic
+        self.rendered = Rendered()
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
         """The whole reply, read from a stream into a buffer. Raises RequestFailed."""
@@ -46,12 +49,13 @@ class OllamaWire:
             who=f"{provider.name}/{request.model}",
             url=f"{address(provider).removesuffix('/v1')}/api/chat",
             headers=headers_for(provider, key),
-            body=ollama_body(request),
+            body=ollama_body(request, self.rendered),
             secret=key,
         )
         reader = OllamaReader()
         try:
-            headers = await post(self.client, call, timers, reader)
+            with counted(reader.gathered):
+                headers = await post(self.client, call, timers, reader)
         except RequestFailed as error:
             inner = inner_error(error.body)
             if error.phase != "status" or inner == error.body:

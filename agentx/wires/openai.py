@@ -12,9 +12,11 @@ from agentx.config.links import Provider
 from agentx.errors import ConfigError, Problem
 from agentx.wires.count import server_count
 from agentx.wires.dialect import openai_body
+from agentx.wires.gather import counted
 from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.readers import ChatReader
+from agentx.wires.rendered import Rendered
 from agentx.wires.transport import Post, post
 from agentx.wires.whole import Facts, whole_reply
 
@@ -37,6 +39,7 @@ class OpenAIWire:
         self.client = client
         self.key = key
         self.monotonic = monotonic
+        self.rendered = Rendered()
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
         """The whole reply, read from a stream into a buffer. Raises RequestFailed."""
@@ -46,11 +49,12 @@ class OpenAIWire:
             who=f"{provider.name}/{request.model}",
             url=f"{address(provider)}/chat/completions",
             headers=headers_for(provider, key),
-            body=openai_body(request, provider),
+            body=openai_body(request, provider, self.rendered),
             secret=key,
         )
         reader = ChatReader()
-        headers = await post(self.client, call, timers, reader)
+        with counted(reader.gathered):
+            headers = await post(self.client, call, timers, reader)
         facts = Facts(
             sent=call.body,
             seconds=self.monotonic() - started,

@@ -28,6 +28,8 @@ class Clock:
         self._reason = f"no content within {timers.first:g} s"
         self._limit = asyncio.timeout(None)
         self._beat: asyncio.TimerHandle | None = None
+        self._next = now
+        """When the next beat is."""
 
     async def __aenter__(self) -> Clock:
         await self._limit.__aenter__()
@@ -56,13 +58,14 @@ class Clock:
 
     def _move(self, seconds: float) -> None:
         self._due = self._loop.time() + seconds
-        self._plan()
+        if self._due < self._next:  # else the next beat finds it
+            self._plan()
 
     def _plan(self) -> None:
         if self._beat is not None:
             self._beat.cancel()
-        at = min(self._loop.time() + BEAT_SECONDS, self._due, self._end)
-        self._beat = self._loop.call_at(at, self._look, at)
+        self._next = min(self._loop.time() + BEAT_SECONDS, self._due, self._end)
+        self._beat = self._loop.call_at(self._next, self._look, self._next)
 
     def _look(self, expected: float) -> None:
         now = self._loop.time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -527,6 +528,42 @@ tokens and your request has 500 input tokens (1000 > 1024 - 500)."
     world.say("a", fail.status(400, f'{{"error": {{"message": "{text}"}}}}'), "hi")
     answer = ask(world, world.chain("a"))
     assert (answer.request.max_tokens, world.hits("a")) == (508, 2)
+
+
+def test_an_output_budget_that_was_too_large_teaches_no_window_and_the_next_request_obeys(world: World) -> None:
+    """Prompt and output together are refused: the output alone gives way, now and before it is refused again."""
+
+    def script(request: Request) -> Said:
+        prompt, asked = request.estimate * 2, request.max_tokens or 0
+        if prompt + asked <= 4096:
+            return "hi"
+        words = (
+            f"This model's maximum context length is 4096 tokens. However, you requested {prompt + asked} tokens "
+            f"({prompt} in the messages, {asked} in the completion)."
+        )
+        return RequestFailed("no", phase="status", status=400, body=json.dumps({"error": {"message": words}}))
+
+    world.decide("a", script)
+    chain = world.chain("a")
+    asked = [asyncio.run(chain.ask(budgeted(size))).request.max_tokens for size in (1000, 1200, 1400)]
+    assert (asked, world.hits("a"), world.learned, world.guessed) == ([2080, 1560, 1140], 4, [], [])
+
+
+def test_a_prompt_that_leaves_no_room_for_any_reply_is_what_is_too_long(world: World, fail: Failures) -> None:
+    words = (
+        "This model's maximum context length is 4096 tokens. However, you requested 12238 tokens (4046 in the "
+        "messages, 8192 in the completion)."
+    )
+    world.say("a", fail.status(400, json.dumps({"error": {"message": words}})), "hi")
+    asyncio.run(world.chain("a").ask(shrinking([4000, 2000])))
+    assert world.learned == [("a", 4096)]
+
+
+def budgeted(size: int) -> Prepare:
+    async def prepare(link: Link, reason: str) -> Request:
+        return Request(model="m", messages=[Message(role="user", text="x")], estimate=size, max_tokens=8192)
+
+    return prepare
 
 
 def test_an_output_cap_without_numbers_is_found_by_halving(world: World, fail: Failures) -> None:

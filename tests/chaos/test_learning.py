@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agentx.testing.brain import Call, NoteReader, Script
+from agentx.testing.conversations import note_task
 from agentx.testing.faults import FakeUsage, Status, at
 from agentx.testing.server import FaultServer
 
 if TYPE_CHECKING:
     from tests.chaos.conftest import Night
+
+
+JOINT = (
+    "This model's maximum context length is 8192 tokens. However, you requested 9792 tokens "
+    "(1600 in the messages, 8192 in the completion)."
+)
 
 
 def windows(ran: Any) -> list[tuple[int, str]]:
@@ -45,6 +52,37 @@ def test_a_count_far_above_the_request_raises_nothing(night: Night) -> None:
     assert ran.of("window.learned") == []
 
 
+@pytest.mark.parametrize(
+    ("counted", "at_request", "window"),
+    [(900_000, 2, 32_768), (900_000, 1, 32_768), (10**11, 3, 32_768), (9_000, 1, 8_192), (9_000, 3, 16_384)],
+)
+def test_a_count_that_cannot_be_true_is_not_believed_and_said_once(
+    night: Night, counted: int, at_request: int, window: int
+) -> None:
+    """No token is shorter than a byte. It neither ends the job nor calibrates: the view stays whole."""
+    codes = night.notes(6)
+    wrong = {at_request: FakeUsage(counted), at_request + 1: FakeUsage(counted)}
+    with FaultServer(NoteReader(), window=window, schedule=at(wrong)) as server:
+        ran = night.run([server], note_task(6))
+    assert ran.ending.name == "done", ran.story
+    assert [code for code in codes if code not in ran.answer] == []
+    assert (ran.of("compaction"), ran.of("window.learned"), ran.of("truncated")) == ([], [], []), ran.story
+    (said,) = [event for event in ran.of("warning") if "prompt tokens" in event["message"]]
+    assert f"s1/scripted: reported {counted:,} prompt tokens for" in said["message"]
+    assert [event["usage"] for event in ran.of("reply")].count(None) == 2
+
+
+def test_one_wrong_count_that_could_be_true_does_not_make_the_next_one_a_truncation(night: Night) -> None:
+    """The first reply says three times too much, as a provider with a long prompt of its own would; the others
+    are right, and less is no cut where it is all that was sent."""
+    codes = night.notes(6)
+    with FaultServer(NoteReader(), window=32_768, schedule=at({1: FakeUsage(9_000)})) as server:
+        ran = night.run([server], note_task(6))
+    assert ran.ending.name == "done", ran.story
+    assert [code for code in codes if code not in ran.answer] == []
+    assert (ran.of("window.learned"), ran.of("truncated")) == ([], []), ran.story
+
+
 def test_a_refusal_lowers_the_window_at_once_and_every_later_request_obeys(night: Night) -> None:
     night.notes()
     with FaultServer(NoteReader(), claims=131_072, window=4_096) as server:
@@ -62,9 +100,10 @@ def test_a_refusal_lowers_the_window_at_once_and_every_later_request_obeys(night
         Status(429, body={"error": {"message": "You exceeded your quota of 2000 tokens per minute."}}),
         Status(413, body={"error": {"message": "Request exceeds the maximum size of 4000 bytes."}}),
         Status(400, body={"error": {"message": "max_tokens is too large: 9000. At most 1024 completion tokens."}}),
+        Status(400, body={"error": {"message": JOINT, "code": "context_length_exceeded"}}),
         Status(503, body={"error": {"message": "The model is overloaded."}}),
     ],
-    ids=["quota", "bytes", "output", "overloaded"],
+    ids=["quota", "bytes", "output", "joint", "overloaded"],
 )
 def test_what_is_not_about_the_window_teaches_nothing_about_it(night: Night, fault: Status) -> None:
     night.notes(3)

@@ -95,3 +95,9 @@ def test_an_installed_agentx_is_also_a_module(installed: Path, elsewhere: Path) 
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "agentx 0.1.0\n")
+
+
+def test_an_installed_chain_survives_every_fault(installed: Path, elsewhere: Path) -> None:
+    done = run(installed, elsewhere, "doctor", "--fault", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["ok"] is True

@@ -18,6 +18,7 @@ def test_whole_replies_pass() -> None:
     check(reply("done"))
     check(reply("", ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}"), finish="tool_calls"))
     check(reply("Once upon", finish="length"))
+    check(reply("", ToolCall("a", "f", '{"x": 1}'), finish="length"))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,12 @@ def test_whole_replies_pass() -> None:
     [
         (reply(), "empty_reply"),
         (reply(" \n"), "empty_reply"),
-        (reply(reasoning="hm", finish="length"), "empty_reply"),
+        (reply(reasoning="hm"), "empty_reply"),
+        (reply(reasoning="hm", finish="length"), "cut"),
+        (reply(finish="window"), "cut"),
+        (reply("", ToolCall("a", "f", '{"x":'), finish="length"), "cut"),
+        (reply("", ToolCall("a", "f", "{}"), ToolCall("b", "", ""), finish="length"), "cut"),
+        (reply("", ToolCall("a", "f", "{}"), finish="length"), "cut"),
         (reply("", ToolCall("a", "", "{}")), "invalid_reply"),
         (reply("", ToolCall("a", "f", '{"x":')), "invalid_reply"),
         (reply("", ToolCall("a", "f", "[1]")), "invalid_reply"),

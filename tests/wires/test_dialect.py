@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from agentx.config.links import Provider
 from agentx.wires.dialect import (
-    compact,
     ollama_body,
     ollama_messages,
     openai_body,
@@ -20,6 +19,7 @@ from agentx.wires.dialect import (
     safe_id,
 )
 from agentx.wires.messages import Image, Message, Request, ToolCall
+from agentx.wires.rendered import Rendered, compact
 
 CALL = ToolCall("functions.read_file:0", "read_file", '{"b": 1, "a": "x"}')
 HISTORY = [
@@ -138,7 +138,7 @@ def provider(**changes: Any) -> Provider:
 
 def test_the_output_limit_goes_where_the_card_says() -> None:
     request = Request(model="m", messages=[Message(role="user", text="hi")], max_tokens=7, temperature=0.5)
-    body = openai_body(request, provider(output_field="max_completion_tokens", stream_usage=False))
+    body = openai_body(request, provider(output_field="max_completion_tokens", stream_usage=False), Rendered())
     assert json.loads(body) == {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}],
@@ -152,7 +152,7 @@ def test_ollama_is_told_its_window_and_not_to_truncate() -> None:
     request = Request(
         model="m", messages=[Message(role="user", text="hi")], max_tokens=7, temperature=0.0, num_ctx=4096
     )
-    assert json.loads(ollama_body(request)) == {
+    assert json.loads(ollama_body(request, Rendered())) == {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}],
         "stream": True,

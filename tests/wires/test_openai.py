@@ -247,7 +247,7 @@ def test_a_200_that_is_no_reply_fails_with_its_text(
         ('{"choices": null}', "empty_reply"),
         ('{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}', "empty_reply"),
         ('{"choices": [{"message": {"content": "  \\n"}, "finish_reason": "stop"}]}', "empty_reply"),
-        ('{"choices": [{"message": {"content": "<think>hm"}, "finish_reason": "length"}]}', "empty_reply"),
+        ('{"choices": [{"message": {"content": "<think>hm"}, "finish_reason": "length"}]}', "cut"),
         ('{"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}', "content_filter"),
     ],
 )
@@ -407,11 +407,11 @@ def test_tool_calls_are_joined_from_their_pieces(serve: Serve, events: Events) -
     )
 
 
-def test_a_tool_call_cut_at_the_length_limit_is_invalid(serve: Serve, events: Events) -> None:
+def test_a_tool_call_cut_at_the_length_limit_is_said_to_be_cut(serve: Serve, events: Events) -> None:
     piece = {"index": 0, "id": "c1", "function": {"name": "read_file", "arguments": '{"pa'}}
     error = failure_of(serve, events(delta(tool_calls=[piece]), delta(finish="length")))
-    assert (error.phase, error.error_class) == ("reply", "invalid_reply")
-    assert error.body == '{"pa'
+    assert (error.phase, error.error_class) == ("reply", "cut")
+    assert error.message.endswith("a call of `read_file` was cut at its length limit")
 
 
 def test_a_call_written_as_text_is_a_call(serve: Serve, events: Events) -> None:
