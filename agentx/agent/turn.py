@@ -22,7 +22,9 @@ from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
+from agentx.wires.check import check_length
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+from agentx.wires.timing import timers_for
 
 TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
@@ -172,16 +174,18 @@ class Turns:
         return reply
 
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
-        """Raises RequestFailed(truncated) when the server read only a part of *request*, and learns from it."""
+        """Raises RequestFailed: `truncated` when the server read only a part of *request*, and learns from it;
+        `invalid_reply` when it stops long before it must."""
         view, found = self._views[link.identity], None
         if self.context.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
             found = self.context.truncated(link, view, reply, counted=counted)
         if found is None and (limits := self.context.in_doubt(link, view, reply)):
             found = await self._probe(link, request, view, reply, limits)
-        if found is None:
-            return
         window = self.registry.window(link)
+        if found is None:
+            check_length(reply, request, window.size)
+            return
         self.journal.append(
             Truncated(link=link.name, reported=found.reported, estimate=found.estimate, window=window.size)
         )
@@ -274,7 +278,8 @@ class Turns:
         self._tell_request(link, request)
         began = self.now()
         try:
-            reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
+            timers = timers_for(link, self.timers)
+            reply = self._believed(link, request, await self.wires(link).ask(request, timers))
         except RequestFailed as error:
             failure = classify(error, link.provider, self.now())
             took = ledger.spent(error, self.now() - began)

@@ -25,6 +25,7 @@ from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
 from agentx.events import Event, LinkSwitched, Purpose
 from agentx.wires.messages import Reply, Request, Timers, Wire
+from agentx.wires.timing import timers_for
 
 MOST_REFUSALS = 2
 MAX_WAIT_SECONDS = 8 * 86_400.0
@@ -206,7 +207,8 @@ class Chain:
         left = self._time_left()
         if link.name in walk.ended and walk.since is not None:
             left = min(left, walk.since + self._max_wait - self._now())
-        return replace(self._timers, total=max(SHORTEST_ATTEMPT, min(self._timers.total, left)))
+        timers = timers_for(link, self._timers)
+        return replace(timers, total=max(SHORTEST_ATTEMPT, min(timers.total, left)))
 
     async def _visit(self, link: Link, walk: Walk) -> Answer | None:
         """The answer of *link*; None when the next one should be asked."""

@@ -25,6 +25,14 @@ class ErrorPattern:
     scope: Literal["model", "key", "account"] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SlowModels:
+    """Models whose names `match` (a regular expression) think unseen: `first` is how long they may, in seconds."""
+
+    match: str
+    first: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """How a model is reached: a card, and what the configuration changes of it.
@@ -51,6 +59,8 @@ class Provider:
     output_field: str = "max_tokens"
     stream_usage: bool = True
     """The server knows `stream_options.include_usage`."""
+    gives_reason: bool = True
+    """The server says why a reply ended (`finish_reason`); where it never does, `[DONE]` is enough."""
     probes: tuple[str, ...] = ()
     """Names of the window probes of `agentx.windows.probes`, in order; the first that finds something wins."""
     catalogue: tuple[str, ...] = ()
@@ -62,6 +72,7 @@ class Provider:
     window_hint: str | None = None
     """How a user sets the window of this very server; `{model}` and `{window}` are filled in."""
     errors: tuple[ErrorPattern, ...] = ()
+    slow: tuple[SlowModels, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings that only this card knows (for `local`: server, model file, port, arguments)."""
 
@@ -79,6 +90,8 @@ class Link:
     max_tokens: int | None = None
     temperature: float | None = None
     api_key_env: str | None = None
+    timers: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Timers of this link's own, in seconds, by the names of `Timers`."""
     window_origin: str | None = field(default=None, compare=False)
     """Where `window` was set, as `file:line:column`; None where a program set it."""
 

@@ -39,7 +39,8 @@ from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
 from agentx.wires.make import Wires, client
-from agentx.wires.messages import Timers, Usage
+from agentx.wires.messages import Usage
+from agentx.wires.timing import general
 
 Listener = Callable[[Entry], None]
 LONG_KEY = 20
@@ -109,7 +110,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         toolbox=toolbox,
         wires=wires.of,
         price=price_of(registry),
-        timers=timers_of(around.config),
+        timers=general(around.config.settings.timers),
         numbers=Numbers(
             fraction=settings.compaction.fraction,
             cap=settings.compaction.cap,
@@ -187,7 +188,7 @@ def _chain(
         now=around.now,
         sleep=watchful_sleep(journal, limits_of(around.config), around.sleep),
         random=random.random,
-        timers=timers_of(around.config),
+        timers=general(around.config.settings.timers),
         max_wait_seconds=longest,
         patience_seconds=PATIENCE_SECONDS if around.watched and not journal.last("reply") else longest,
         look_seconds=around.look_seconds,
@@ -224,11 +225,6 @@ def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
     """Add *text* to the log of *job*, without keys; a log that cannot be written stops nothing."""
     with contextlib.suppress(OSError), job.log.open("a", encoding="utf-8", errors="replace") as log:
         log.write(hide(text))
-
-
-def timers_of(config: Config) -> Timers:
-    timers = config.settings.timers
-    return Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total)
 
 
 def key_values(around: Surroundings) -> list[str]:

@@ -59,6 +59,7 @@ class OpenAIWire:
             sent=call.body,
             seconds=self.monotonic() - started,
             headers=headers,
+            gives_reason=provider.gives_reason,
             clamps_at_window=not CLAMPING_PROBES.isdisjoint(provider.probes),
         )
         return whole_reply(reader.gathered, request, facts)
