@@ -37,6 +37,7 @@ class Waiter(Protocol):
     def links(self) -> tuple[Link, ...]: ...
     def at(self, address: str) -> list[str]: ...
     def ready(self, walk: Walk, without: Collection[str] = ()) -> Link | None: ...
+    def coming_back(self, link: Link, walk: Walk) -> Rest | None: ...
     def endings(self, walk: Walk) -> list[verdict.Ended]: ...
     def use(self, links: Sequence[Link], walk: Walk) -> None: ...
 
@@ -60,7 +61,7 @@ class Vigil:
 
     async def wait(self, chain: Waiter, walk: Walk) -> None:
         """Until a link may be asked again. Raises what ends the request when no waiting helps."""
-        rests = [(link, rest) for link in chain.links if (rest := _coming_back(chain, link, walk)) is not None]
+        rests = [(link, rest) for link in chain.links if (rest := chain.coming_back(link, walk)) is not None]
         if not rests:
             raise verdict.nothing_left(chain.endings(walk), answered=chain.answered)
         since = walk.in_trouble(self.now())
@@ -84,7 +85,7 @@ class Vigil:
         for charge in walk.missed.values():
             chain.health.take_back(charge.link, charge.rest, charge.before)
         while True:
-            found = (_coming_back(chain, link, walk) for link in chain.links if link.name not in missed)
+            found = (chain.coming_back(link, walk) for link in chain.links if link.name not in missed)
             others = [rest.until for rest in found if rest is not None]
             wait = pause.offline(message, others, walk.offline_rounds, self.now())
             nobody = wait.nobody and not chain.answered
@@ -138,8 +139,3 @@ def _sharing(chain: Waiter, charge: Charge) -> list[str]:
 
 async def reach_link(link: Link) -> bool | None:
     return await reachable(link.provider.base_url)
-
-
-def _coming_back(chain: Waiter, link: Link, walk: Walk) -> Rest | None:
-    rest = None if link.name in walk.unfit else chain.health.resting(link)
-    return None if rest is None or rest.out else rest

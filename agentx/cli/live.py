@@ -127,7 +127,8 @@ def trouble(event: Event) -> str | None:
             until = f" · rests until {local_time(event.retry_at)}" if event.retry_at else ""
             return f"  ! {event.link}: {event.class_}: {shortened({'m': event.message}, 120)}{until}"
         case LinkSwitched():
-            return f"  → {event.to} instead of {event.from_} ({event.reason.removeprefix(f'{event.from_}: ')})"
+            why = event.reason.removeprefix(f"{event.from_}: ")
+            return f"  → {event.to} instead of {event.from_} ({why})" + (" · paid" if event.paid else "")
         case Waiting():
             return f"  ~ waiting until {local_time(event.until)}, because {event.reason}"
         case Woken():

@@ -16,6 +16,7 @@ from pathlib import Path
 from agentx.agent.calls import Calls
 from agentx.agent.limits import Limits
 from agentx.agent.loop import Agent
+from agentx.agent.spend import Purse
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
 from agentx.chain.ledger import Price
@@ -91,6 +92,10 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     await registry.refresh((*around.links, *([cheap] if cheap else [])))
     _tell_unpriced(journal, around, registry)
     meter = Meter(journal)
+    limits = limits_of(around.config)
+    purse = Purse(journal, price=registry.price, limit=limits.cost, tell=journal.append)
+    for link in around.links:
+        purse.refusal(link)  # what may not be asked is said before anything is
     turns: Turns
     context = Context(
         journal,
@@ -110,6 +115,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         toolbox=toolbox,
         wires=wires.of,
         price=price_of(registry),
+        purse=purse,
         timers=general(around.config.settings.timers),
         numbers=Numbers(
             fraction=settings.compaction.fraction,
@@ -125,7 +131,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         turns=turns,
         calls=Calls(journal, toolbox, job.output, lambda since: changed_since(workspace, since)),
         toolbox=toolbox,
-        limits=limits_of(around.config),
+        limits=limits,
         totals=lambda: meter.read(time.time()),
         until=order.until,
     )
@@ -199,6 +205,7 @@ def _chain(
         learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
         guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
         price=lambda link, usage: turns().price(link, usage),
+        barred=lambda link: turns().purse.refusal(link),
         log=lambda text: write_log(job, text, Redactor(key_values(_latest(around, watch))).redacted),
     )
 
