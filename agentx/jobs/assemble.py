@@ -39,6 +39,7 @@ from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
+from agentx.wires.gather import Hear
 from agentx.wires.make import Wires, client
 from agentx.wires.messages import Usage
 from agentx.wires.timing import general
@@ -59,6 +60,8 @@ class Surroundings:
     config: Config
     links: tuple[Link, ...]
     listener: Listener | None = None
+    hear: Hear | None = None
+    """For a person who watches: the text of a turn while it comes, which may yet be dropped."""
     now: Callable[[], float] = time.time
     """The clock that rests and waits are counted by, in epoch seconds."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -80,7 +83,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     order = Order.from_json(journal.meta("order") or "{}")
     workspace, settings = Path(order.workspace), around.config.settings
     http = await stack.enter_async_context(client())
-    wires = Wires(http, around.environ)
+    wires = Wires(http, around.environ, around.hear)
     stack.push_async_callback(wires.close)
     watch = _watch(journal, around, order)
     toolbox = _toolbox(job, journal, around, watch, workspace)
