@@ -11,6 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from agentx.chain.classify import Failure, classify
 from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
 from agentx.chain.ledger import Spent, spent
+from agentx.chain.taught import Taught
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
@@ -34,6 +35,7 @@ class Means:
     random: Callable[[], float]
     learn: Callable[[Link, int, str], object]
     guess: Callable[[Link, int, str], object]
+    taught: Taught
     prepare: Prepare
     check: Check | None
     shorter: Shorter | None
@@ -76,7 +78,7 @@ class Visit:
         means, link = self._means, self.link
         self.sent = means.now()
         try:
-            request = self.request or await means.prepare(link, self.reason)
+            request = self.request or await self._prepared()
             means.prepared(link, self.reason)
             if self._too_large is not None and size(request) >= size(self._too_large):
                 return self._not_smaller()
@@ -106,6 +108,13 @@ class Visit:
             return request
         return replace(request, max_tokens=min(request.max_tokens, room.left(request.estimate)))
 
+    async def _prepared(self) -> Request:
+        """A new request, with what is known of the parameters of its model."""
+        request = await self._means.prepare(self.link, self.reason)
+        changes = self.attempts.changes or self._means.taught.changes(self.link)
+        self.attempts = replace(self.attempts, changes=changes)
+        return replace(request, changes=changes) if changes else request
+
     async def _reply(self, request: Request) -> Reply:
         """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
         means, link = self._means, self.link
@@ -115,6 +124,8 @@ class Visit:
             reply = await means.wires(link).ask(request, means.timers())
             if means.check is not None:
                 await means.check(link, request, reply)
+            if request.changes and request.changes != means.taught.changes(link):  # they are what it needs
+                means.taught.learn(link, request.changes)
         except AgentxError:
             raise
         except Exception as error:  # what one server says must not end a chain that has other links
@@ -152,6 +163,9 @@ class Visit:
             self.attempts = replace(
                 attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
             )
+        elif step.action == "change" and self.request is not None and step.changes is not None:
+            self.request = replace(self.request, changes=step.changes)
+            self.attempts = replace(attempts, changes=step.changes)
         elif step.action == "tell" and self._means.shorter is not None:
             self._means.shorter(self.link, failure)
             self.request, self.reason = None, "told to write less at a time"

@@ -260,6 +260,7 @@ class Chain:
             random=self._random,
             learn=self._learn,
             guess=self._guess,
+            taught=self.health.taught,
             prepare=walk.prepare,
             check=walk.check,
             shorter=walk.shorter,

@@ -107,7 +107,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
-        cheap=None if cheap is None else lambda messages, most: turns.summariser(cheap)(messages, most),
+        cheap=None if cheap is None else lambda messages, most: turns.cheap_summariser(cheap)(messages, most),
         cheap_window=0 if cheap is None else registry.window(cheap).size,
     )
     turns = Turns(

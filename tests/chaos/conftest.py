@@ -78,6 +78,8 @@ class Night:
     folder: Path
     environ: dict[str, str] = field(default_factory=dict[str, str])
     clock: Skipping = field(default_factory=Skipping)
+    providers: dict[str, Any] = field(default_factory=dict[str, Any])
+    """More of them, for models outside the chain."""
     patience: float = 30
     """Real seconds without content until a link is given up; short only where a server hangs on purpose."""
 
@@ -114,6 +116,7 @@ class Night:
             providers[f"s{number}"] = {"card": card, "base_url": base, **given.pop("provider", {})}
             chain.append({"model": f"s{number}/{server.models[0]}", **given})
         timers = {"connect": 20, "first": self.patience, "idle": self.patience, "total": 60}
+        providers |= self.providers
         whole = {"chains": {"night": chain}, "default_chain": "night", "providers": providers, "timers": timers}
         file = self.paths.user_file
         file.parent.mkdir(parents=True, exist_ok=True)
