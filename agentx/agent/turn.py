@@ -16,7 +16,7 @@ from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
 from agentx.context.measure import fitting, most_tokens
-from agentx.errors import CapReached, RequestFailed
+from agentx.errors import CapReached, ContextOverflow, RequestFailed, WindowTooSmall
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
@@ -126,8 +126,10 @@ class Turns:
         """The request of this turn for *link*: the chain calls this for each link that it is about to ask."""
         await self.registry.touch(link)
         window, budget = self.budget(link)
-        self._announce(link, window, budget, reason)
         system, tools = self.frame(budget)
+        if (error := self.context.cannot_hold(link, budget, system=system, tools=tools)) is not None:
+            raise error
+        self._announce(link, window, budget, reason)
         view = await self.context.view(
             link,
             budget,
@@ -158,6 +160,33 @@ class Turns:
         )
         self._tell_request(link, request)
         return request
+
+    def start_check(self) -> None:
+        """Name, before the first request, each link that can never serve. Raises ContextOverflow when none can."""
+        found: list[str] = []
+        hint = None
+        for link in self.chain.links:
+            if (error := self._too_small(link)) is None:
+                continue
+            hint = hint or link.window_hint or error.hint
+            found.append(f"{link.name}: {error.message}")
+            self.chain.too_small(link)
+            self.journal.append(
+                Warned(
+                    message=f"{link.name} can not serve this job and is left out: {error.message}",
+                    hint=link.window_hint or error.hint,
+                )
+            )
+        if len(found) == len(self.chain.links):
+            raise ContextOverflow(f"no link of the chain can hold this job: {'; '.join(found)}", hint=hint)
+
+    def _too_small(self, link: Link) -> ContextOverflow | None:
+        try:
+            _, budget = self.budget(link)
+        except WindowTooSmall as error:
+            return error
+        system, tools = self.frame(budget)
+        return self.context.cannot_hold(link, budget, system=system, tools=tools)
 
     async def turn(self) -> Reply:
         """The next reply, committed to the journal, with call ids that are unique in the job.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentx.chain.classify import Failure
 from agentx.config.links import Link
-from agentx.errors import ErrorClass, RequestFailed
+from agentx.errors import ContextOverflow, ErrorClass, RequestFailed
 from agentx.events import LinkFailed, Purpose, Warned, utc
 from agentx.wires.messages import Usage
 
@@ -54,6 +54,20 @@ def failed(link: Link, failure: Failure, took: Spent, price: Price, purpose: Pur
         tokens=None if usage is None else {"input": usage.input, "output": usage.output},
         cost=_cost(link, failure, usage, price),
         purpose=purpose,
+    )
+
+
+def unmade(link: Link, error: ContextOverflow, seconds: float) -> LinkFailed:
+    """No request could be made that *link* can hold: it was not asked."""
+    return LinkFailed(
+        link=link.name,
+        class_="overflow",
+        status=None,
+        message=f"not asked: {error.message}",
+        limit=error.limit,
+        actual=error.actual,
+        seconds=round(max(0.0, seconds), 3),
+        cost=0.0,
     )
 
 

@@ -128,3 +128,23 @@ def test_falling_to_a_paid_link_is_told_and_obeys_the_limit_of_cost(home: Any) -
     assert any("paid/gpt-4o costs money" in e["message"] for e in done.of("warning"))
     assert "→ paid/gpt-4o instead of flat/gpt-4o (rate_limit) · paid" in story
     assert 0 < spent_on("paid/gpt-4o", done.events) <= CAP
+
+
+def test_a_limit_of_cost_over_unknown_prices_says_what_it_does_not_see(home: Any) -> None:
+    """It is said before the first request, and nothing that was used is shown as free."""
+    with FaultServer(Lister(), models=["new"], window=32_000) as server:
+        config = chain({"box": server}, {}, limits={"cost": 0.000001})
+        config["chains"]["c"] = ["box/new"]
+        home.configure(config)
+        done = home.run("run", "--json", "look around")
+        shown, listed = home.run("show", done.events[0]["job"]).out, home.run("ps", "-a").out
+    assert done.code == 0, done.err
+    types = [event["type"] for event in done.events]
+    assert types.index("warning") < types.index("request")
+    (warning,) = done.of("warning")
+    assert "its price is not known: the limit of cost does not see what it uses" in warning["message"]
+    assert [event["cost"] for event in done.of("reply")] == [None] * 4
+    totals = done.events[-1]["totals"]
+    assert (totals["cost"], totals["unpriced"]) == (0, 4)
+    assert "cost unknown · 4 replies of unknown price" in shown
+    assert "$0.00" not in shown + listed
