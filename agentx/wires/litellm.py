@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import logging
 import os
 import time
@@ -244,6 +245,8 @@ class _Attempt:
 
 
 def _provider_text(error: BaseException) -> str:
-    """The body of the provider's answer, which litellm's own errors keep as bytes."""
-    message = getattr(error, "message", None)
-    return message.decode("utf-8", "replace") if isinstance(message, bytes) else ""
+    """What the provider wrote: litellm's own errors keep it as bytes, the SDK's keep the object of the error."""
+    message, body = getattr(error, "message", None), getattr(error, "body", None)
+    if isinstance(message, bytes):
+        return message.decode("utf-8", "replace")
+    return json.dumps({"error": body}, ensure_ascii=False) if isinstance(body, dict) else ""
