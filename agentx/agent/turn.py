@@ -310,16 +310,19 @@ class Turns:
             allowed = self.purse.afford(link, request.estimate, request.max_tokens or 0)
         except CapReached as error:
             raise RequestFailed(error.message, phase="connect", error_class="quota") from error
-        request = replace(request, max_tokens=allowed)
+        request = replace(request, max_tokens=allowed or None)
         self._tell_request(link, request)
         began = self.now()
         try:
             timers = timers_for(link, self.timers)
             reply = self._believed(link, request, await self.wires(link).ask(request, timers))
         except RequestFailed as error:
-            failure = classify(error, link.provider, self.now())
             took = ledger.spent(error, self.now() - began)
-            self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
+            if request.purpose == "probe" and took.usage is not None:  # the count is all that it was asked for
+                self._tell_reply(link, counted_only(link, took), "probe", None)
+            else:
+                failure = classify(error, link.provider, self.now())
+                self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
             raise
         self._tell_reply(link, reply, request.purpose, None)
         return reply
@@ -404,3 +407,14 @@ class Turns:
             for number, call in enumerate(reply.message.tool_calls, 1)
         )
         return replace(reply, message=replace(reply.message, tool_calls=calls, link=link.name))
+
+
+def counted_only(link: Link, took: ledger.Spent) -> Reply:
+    """What came of a request whose reply was none, but was counted."""
+    return Reply(
+        message=Message(role="assistant"),
+        finish="length",
+        usage=took.usage,
+        model=link.model,
+        seconds=took.seconds,
+    )
