@@ -80,7 +80,7 @@ def _cost(link: Link, failure: Failure, usage: Usage | None, price: Price) -> fl
 
 def falls_to_paid(link: Link) -> Warned:
     """A job that went on for nothing, or at a flat rate, begins to spend."""
-    cap = "the job's limit of cost" if link.max_cost is None else f"{link.max_cost:g} dollars in this job"
+    cap = "the job's limit of cost" if link.max_cost is None else f"${link.max_cost:g} in this job"
     return Warned(message=f"{link.name} costs money and those before it do not: it is used up to {cap}")
 
 

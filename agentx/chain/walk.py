@@ -253,7 +253,8 @@ class Chain:
         """Why *link* is the one to be asked."""
         if walk.last is not None:
             same = walk.last.link == link.name
-            return "asked again after a rest" if same else f"{walk.last.link}: {walk.last.error_class}"
+            what = "its cap" if walk.last.capped else walk.last.error_class
+            return "asked again after a rest" if same else f"{walk.last.link}: {what}"
         for other in self.links[: self.links.index(link)]:
             if (why := self._barred(other)) is not None:
                 return f"{other.name}: {why}"

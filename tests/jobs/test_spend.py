@@ -66,7 +66,9 @@ def test_a_link_at_its_cap_is_not_asked_again_and_the_next_goes_on(home: Any, pl
     (warning,) = [e["message"] for e in done.of("warning") if "is not asked" in e["message"]]
     assert warning.startswith("paid/gpt-4o is not asked: ")
     assert told == [{"link": "paid/gpt-4o", "cost": pytest.approx(spent, abs=1e-5), "max_cost": CAP}]
-    assert f"paid link paid/gpt-4o: ${spent:.4g} of at most ${CAP:g}" in shown.out
+    assert f"paid link paid/gpt-4o: ${spent:.2g} of at most ${CAP:g}" in shown.out
+    selected = [event["link"] for event in done.of("link.selected")]
+    assert len(selected) == len(set(selected))  # it is not even considered again
 
 
 def test_a_cap_survives_a_resume_and_a_higher_one_lets_it_go_on(home: Any) -> None:

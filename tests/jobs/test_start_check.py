@@ -29,6 +29,7 @@ def test_a_link_that_can_never_serve_is_named_before_the_first_request_and_not_a
         home.configure(chain({"small": small, "big": big}, {}))
         done = home.run("run", "--json", TASK.format(last=12))
         story = home.run("run", TASK.format(last=12)).err
+        states = [row["state"] for row in home.run("chain", "--json").json["links"]]
     assert (done.code, len(small.chats)) == (0, 0)
     types = [event["type"] for event in done.events]
     (warning,) = done.of("warning")
@@ -40,6 +41,7 @@ def test_a_link_that_can_never_serve_is_named_before_the_first_request_and_not_a
     assert done.of("link.switched") == []
     assert {event["link"] for event in done.of("link.selected")} == {"big/m"}
     assert "small/m can not serve this job" in story
+    assert states == ["too small", "ready"]
 
 
 def test_a_chain_of_links_that_can_never_serve_ends_at_once(home: Any) -> None:
