@@ -11,6 +11,8 @@ from agentx.agent import prompts
 from agentx.agent.spend import Purse
 from agentx.chain import ledger
 from agentx.chain.classify import Failure, classify
+from agentx.chain.returns import small_request
+from agentx.chain.single import Alone
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
@@ -285,11 +287,26 @@ class Turns:
         if (window := self.registry.succeeded(link, total, prompt)) is not None:
             self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
 
+    async def knock(self, link: Link, timers: Timers) -> None:
+        """Ask *link* something small. Raises RequestFailed."""
+        request = small_request(link)
+        self._tell_request(link, request)
+        self._tell_reply(link, await self.wires(link).ask(request, timers), "probe", None)
+
     def summariser(self, link: Link) -> Ask:
-        """What asks *link* for a summary."""
+        """What asks *link*, whose turn it is, for a summary."""
         return lambda messages, max_tokens: self._summary(link, messages, max_tokens)
 
-    async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int) -> Reply:
+    def cheap_summariser(self, link: Link) -> Ask:
+        """What asks *link* for a summary, whosever turn it is: not while it rests, and a failure lets it rest."""
+        alone = Alone(health=self.chain.health, wires=self.wires, now=self.now)
+        return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
+
+    async def _summary(
+        self, link: Link, messages: Sequence[Message], max_tokens: int, alone: Alone | None = None
+    ) -> Reply:
+        if alone is not None:
+            alone.check(link)
         request = Request(
             model=link.model,
             messages=messages,
@@ -298,10 +315,11 @@ class Turns:
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
+            changes=self.chain.health.taught.changes(link),
         )
-        return await self._aside(link, request)
+        return await self._aside(link, request, alone)
 
-    async def _aside(self, link: Link, request: Request) -> Reply:
+    async def _aside(self, link: Link, request: Request, alone: Alone | None = None) -> Reply:
         """The reply to what is no turn; what it takes stands in the journal, also when it fails.
 
         Raises RequestFailed, unsent where the link may not cost so much.
@@ -315,7 +333,8 @@ class Turns:
         began = self.now()
         try:
             timers = timers_for(link, self.timers)
-            reply = self._believed(link, request, await self.wires(link).ask(request, timers))
+            asked = alone.ask(link, request, timers) if alone else self.wires(link).ask(request, timers)
+            reply = self._believed(link, request, await asked)
         except RequestFailed as error:
             took = ledger.spent(error, self.now() - began)
             if request.purpose == "probe" and took.usage is not None:  # the count is all that it was asked for

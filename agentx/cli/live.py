@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 from agentx.cli.output import clean, local_time
+from agentx.cli.provisional import Provisional
 from agentx.cli.words import count, duration, failures, lost, meter, short
 from agentx.events import (
     BreakerChanged,
@@ -31,9 +31,12 @@ from agentx.events import (
     Waiting,
     Warned,
     WindowLearned,
+    Woken,
 )
 from agentx.jobs.status import shortened
 from agentx.journal import Entry
+
+ERASE = "\r\x1b[K"
 
 
 class Teller:
@@ -129,7 +132,9 @@ def trouble(event: Event) -> str | None:
             why = event.reason.removeprefix(f"{event.from_}: ")
             return f"  → {event.to} instead of {event.from_} ({why})" + (" · paid" if event.paid else "")
         case Waiting():
-            return f"  ~ waiting until {local_time(event.until)}: {event.reason}"
+            return f"  ~ waiting until {local_time(event.until)}, because {event.reason}"
+        case Woken():
+            return f"  ~ going on early: {event.reason}"
         case WindowLearned():
             was = f"{event.was:,}" if event.was else "unknown"
             return f"  ! {event.link}: the window is {event.value:,}, not {was}"
@@ -178,24 +183,40 @@ def said_in(entry: Entry) -> str:
     return str((entry.payload or {}).get("message", {}).get("text") or "")
 
 
-def live(stream: TextIO | None = None, *, earlier: Iterable[Event] = ()) -> Callable[[Entry], None]:
-    """A listener that tells the story on *stream*: a live line on a terminal, plain lines otherwise.
+class Live:
+    """Tells the story on *stream*: a live line on a terminal, plain lines otherwise.
 
-    *earlier* events were told by another process: turns are counted on from there.
+    On a terminal a reply is shown while it comes, marked line by line as provisional; when it is dropped, that is
+    said. *earlier* events were told by another process: turns are counted on from there. *hide* takes secrets out.
     """
-    out = sys.stderr if stream is None else stream
-    teller = Teller()
-    for event in earlier:
-        teller.line(event)
-    terminal = out.isatty()
-    erase = "\r\x1b[K" if terminal else ""
 
-    def listen(entry: Entry) -> None:
-        if line := teller.line(entry.event, said_in(entry)):
-            out.write(f"{erase}{clean(line)}\n")
-        if terminal and (doing := teller.now(entry.event)):
-            width = shutil.get_terminal_size().columns - 1
-            out.write(f"{erase}{clean(doing)[:width]}")
-        out.flush()
+    def __init__(self, stream: TextIO, *, earlier: Iterable[Event] = (), hide: Callable[[str], str] = str) -> None:
+        self.out = stream
+        self.hide = hide
+        self.teller = Teller()
+        for event in earlier:
+            self.teller.line(event)
+        self.terminal = stream.isatty()
+        self.coming = Provisional()
 
-    return listen
+    def listen(self, entry: Entry) -> None:
+        for line in (*self.coming.after(entry.event), self.teller.line(entry.event, said_in(entry))):
+            if line:
+                self._line(line)
+        if self.terminal and (doing := self.teller.now(entry.event)):
+            self._now(doing)
+        self.out.flush()
+
+    def hear(self, text: str) -> None:
+        """A piece of a reply that may yet be dropped."""
+        for line in self.coming.lines(text):
+            self._line(self.hide(line))
+        self._now(self.hide(self.coming.begun))
+        self.out.flush()
+
+    def _line(self, text: str) -> None:
+        self.out.write(f"{ERASE if self.terminal else ''}{clean(text)}\n")
+
+    def _now(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self.out.write(f"{ERASE}{clean(text)[:width]}")

@@ -22,9 +22,9 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
-from agentx.wires.dialect import openai_messages, openai_tools
+from agentx.wires.dialect import apply_changes, openai_messages, openai_tools
 from agentx.wires.families import cache_style
-from agentx.wires.gather import Gathered, counted
+from agentx.wires.gather import Gathered, Hear, counted
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.rendered import compact
@@ -67,10 +67,12 @@ class LiteLLMWire:
         key: Key = no_key,
         *,
         monotonic: Callable[[], float] = time.monotonic,
+        hear: Hear | None = None,
     ) -> None:
         self.provider = provider
         self.key = key
         self.monotonic = monotonic
+        self.hear = hear
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
         """The whole reply, read from a stream into a buffer. Raises RequestFailed."""
@@ -78,12 +80,14 @@ class LiteLLMWire:
         key = key_for(self.provider, self.key)
         litellm = await asyncio.to_thread(load)
         attempt = _Attempt(f"{self.provider.name}/{request.model}", key)
+        attempt.gathered.hear = self.hear if request.purpose == "turn" else None
         arguments = completion(request, self.provider, key, timers)
         sent = compact(arguments["messages"])
         with counted(attempt.gathered):
             async with attempt.translated(Clock(timers)) as clock:
                 stream: Any = await litellm.acompletion(**arguments)
                 attempt.stream = stream
+                clock.answered()
                 async for chunk in stream:
                     attempt.take(chunk.model_dump(exclude_none=True), clock)
                 attempt.close()
@@ -123,7 +127,9 @@ def completion(request: Request, provider: Provider, key: str | None, timers: Ti
         "tools": tools or None,
         "extra_headers": dict(provider.headers) or None,
     }
-    return arguments | {name: value for name, value in optional.items() if value is not None}
+    arguments |= {name: value for name, value in optional.items() if value is not None}
+    apply_changes(arguments, request)
+    return arguments
 
 
 def _base(url: str | None, prefix: str) -> str | None:
