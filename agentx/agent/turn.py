@@ -18,7 +18,7 @@ from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
 from agentx.context.measure import fitting, most_tokens
-from agentx.errors import CapReached, RequestFailed
+from agentx.errors import CapReached, ContextOverflow, RequestFailed, WindowTooSmall
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
@@ -128,8 +128,10 @@ class Turns:
         """The request of this turn for *link*: the chain calls this for each link that it is about to ask."""
         await self.registry.touch(link)
         window, budget = self.budget(link)
-        self._announce(link, window, budget, reason)
         system, tools = self.frame(budget)
+        if (error := self.context.cannot_hold(link, budget, system=system, tools=tools)) is not None:
+            raise error
+        self._announce(link, window, budget, reason)
         view = await self.context.view(
             link,
             budget,
@@ -161,6 +163,33 @@ class Turns:
         )
         self._tell_request(link, request)
         return request
+
+    def start_check(self) -> None:
+        """Name, before the first request, each link that can never serve. Raises ContextOverflow when none can."""
+        found: list[str] = []
+        hint = None
+        for link in self.chain.links:
+            if (error := self._too_small(link)) is None:
+                continue
+            hint = hint or link.window_hint or error.hint
+            found.append(f"{link.name}: {error.message}")
+            self.chain.too_small(link)
+            self.journal.append(
+                Warned(
+                    message=f"{link.name} can not serve this job and is left out: {error.message}",
+                    hint=link.window_hint or error.hint,
+                )
+            )
+        if len(found) == len(self.chain.links):
+            raise ContextOverflow(f"no link of the chain can hold this job: {'; '.join(found)}", hint=hint)
+
+    def _too_small(self, link: Link) -> ContextOverflow | None:
+        try:
+            _, budget = self.budget(link)
+        except WindowTooSmall as error:
+            return error
+        system, tools = self.frame(budget)
+        return self.context.cannot_hold(link, budget, system=system, tools=tools)
 
     async def turn(self) -> Reply:
         """The next reply, committed to the journal, with call ids that are unique in the job.
@@ -301,7 +330,7 @@ class Turns:
             allowed = self.purse.afford(link, request.estimate, request.max_tokens or 0)
         except CapReached as error:
             raise RequestFailed(error.message, phase="connect", error_class="quota") from error
-        request = replace(request, max_tokens=allowed)
+        request = replace(request, max_tokens=allowed or None)
         self._tell_request(link, request)
         began = self.now()
         try:
@@ -309,9 +338,12 @@ class Turns:
             asked = alone.ask(link, request, timers) if alone else self.wires(link).ask(request, timers)
             reply = self._believed(link, request, await asked)
         except RequestFailed as error:
-            failure = classify(error, link.provider, self.now())
             took = ledger.spent(error, self.now() - began)
-            self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
+            if request.purpose == "probe" and took.usage is not None:  # the count is all that it was asked for
+                self._tell_reply(link, counted_only(link, took), "probe", None)
+            else:
+                failure = classify(error, link.provider, self.now())
+                self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
             raise
         self._tell_reply(link, reply, request.purpose, None)
         return reply
@@ -395,3 +427,14 @@ class Turns:
             replace(call, id=f"c{made + 1}_{number}") for number, call in enumerate(reply.message.tool_calls, 1)
         )
         return replace(reply, message=replace(reply.message, tool_calls=calls, link=link.name))
+
+
+def counted_only(link: Link, took: ledger.Spent) -> Reply:
+    """What came of a request whose reply was none, but was counted."""
+    return Reply(
+        message=Message(role="assistant"),
+        finish="length",
+        usage=took.usage,
+        model=link.model,
+        seconds=took.seconds,
+    )

@@ -126,6 +126,10 @@ class Chain:
         rests = [(link, self.health.resting(link)) for link in allowed]
         return min(rests, key=lambda pair: pair[1].until if pair[1] else 0.0)[0]
 
+    def too_small(self, link: Link) -> None:
+        """*link* is known not to hold the request: it is passed over without a word until one can be made."""
+        self._too_small.add(link.name)
+
     async def ask(self, prepare: Prepare, *, check: Check | None = None, shorter: Shorter | None = None) -> Answer:
         """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
         and may raise ContextOverflow or CapReached when it cannot; *check* may raise RequestFailed for a reply
@@ -235,6 +239,10 @@ class Chain:
         try:
             outcome = await visit.run()
         except ContextOverflow as error:
+            if link.name not in self._too_small:
+                took = self._now() - visit.sent
+                self._tell(ledger.unmade(link, error, took))
+                self._lost += took
             self._too_small.add(link.name)
             walk.unfit.add(link.name)
             self._note(walk, verdict.of_overflow(link, error))
@@ -344,7 +352,8 @@ class Chain:
         """Why *link* is the one to be asked."""
         if walk.last is not None:
             same = walk.last.link == link.name
-            return "asked again after a rest" if same else f"{walk.last.link}: {walk.last.error_class}"
+            what = "its cap" if walk.last.capped else walk.last.error_class
+            return "asked again after a rest" if same else f"{walk.last.link}: {what}"
         for other in self.links[: self.links.index(link)]:
             if (why := self._barred(other)) is not None:
                 return f"{other.name}: {why}"

@@ -129,6 +129,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         instructions=_instructions(journal, workspace),
         only_tools=settings.tools.only,
     )
+    turns.start_check()
     return Agent(
         journal=journal,
         turns=turns,
