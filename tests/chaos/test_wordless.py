@@ -40,7 +40,7 @@ def test_a_lone_link_that_refuses_without_a_word_what_is_large_gets_less_and_no_
         ran = night.run([server])
     assert ran.ending.name == "done", ran.story
     assert [code for code in codes if code not in ran.answer] == [], ran.story
-    failed = ran.of("link.failed")
+    failed = ran.of("link.failed", purpose="turn")
     assert failed and {event["class"] for event in failed} == {"overflow"}, ran.story
     first = ran.of("window.learned")[0]
     assert first["value"] < first["was"] == 16_384
@@ -88,5 +88,5 @@ def test_a_link_that_refuses_without_a_word_what_it_held_before_is_left(night: N
         ran = night.run([bad, good])
     assert ran.ending.name == "done", ran.story
     assert [code for code in codes if code not in ran.answer] == [], ran.story
-    refused = [event["class"] for event in ran.of("link.failed", link="s1/scripted")]
+    refused = [event["class"] for event in ran.of("link.failed", link="s1/scripted", purpose="turn")]
     assert refused == ["overflow", "overflow"], ran.story
