@@ -150,8 +150,8 @@ class RequestFailed(AgentxError):
     `status` is the HTTP status, or None when there was no answer. `body` is the text of the answer, at most
     64 KiB of it. `headers` have lower-case names. `timed_out` is true when one of our own timers ended it.
     `error_class` is set only by who is certain without reading provider texts: a reply that was checked
-    (`invalid_reply`, `empty_reply`, `cut`, `truncated`), or a missing key (`auth`). `prompt_tokens` is what the
-    server reported to have read, where a reply came that is none.
+    (`invalid_reply`, `empty_reply`, `cut`, `truncated`), or a missing key (`auth`). `usage` is what the server
+    counted (the fields of `Usage`), where it counted before it failed: that is paid for all the same.
     """
 
     kind: ClassVar[str] = "request_failed"
@@ -164,10 +164,15 @@ class RequestFailed(AgentxError):
     timed_out: bool = False
     error_class: ErrorClass | None = None
     hint: str | None = None
-    prompt_tokens: int | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         Exception.__init__(self, self.message)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """What the server said that it read."""
+        return self.usage.get("input")
 
 
 class ToolFailed(AgentxError):

@@ -46,11 +46,13 @@ class JobStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed(Event):
-    """A process took the job up again; `reason` says why it had ended before."""
+    """A process took the job up again; `reason` says why it had ended before. `seen` (UTC, ISO form) is when a
+    process that died without a word was last known to wait."""
 
     type = "job.resumed"
     reason: str
     version: str
+    seen: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,11 @@ class Replied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFailed(Event):
-    """`retry_at` is UTC in ISO form; `limit` and `actual` are tokens, where a refusal said them."""
+    """One attempt that brought no reply. `retry_at` is UTC in ISO form; `limit` and `actual` are tokens, where a
+    refusal said them.
+
+    `seconds` is what the attempt took, `pause` what was waited before the same link was asked again. `tokens` has
+    input and output, null where nothing was reported; `cost` is in US dollars, null when it is not known."""
 
     type = "link.failed"
     link: str
@@ -124,14 +130,22 @@ class LinkFailed(Event):
     retry_at: str | None = None
     limit: int | None = None
     actual: int | None = None
+    seconds: float = 0.0
+    pause: float = 0.0
+    tokens: Fields | None = None
+    cost: float | None = None
+    purpose: Purpose = "turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSwitched(Event):
+    """`seconds_lost` is what the failed attempts took that led to it, pauses included and waits not."""
+
     type = "link.switched"
     from_: str
     to: str
     reason: str
+    seconds_lost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from agentx.errors import LimitReached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """None is no limit. `cost` is in US dollars; `tokens` counts input and output of all replies."""
+    """None is no limit. `cost` is in US dollars; `tokens` counts input and output of all attempts."""
 
     cost: float | None = None
     hours: float | None = None
@@ -22,8 +23,39 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Seconds that brought nothing. `waiting`: for a link to come back. `switching`: failed attempts that led to
+    another link. `retrying`: all other failed attempts. The pauses after failed attempts belong to them."""
+
+    waiting: float = 0.0
+    retrying: float = 0.0
+    switching: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.waiting + self.retrying + self.switching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """Attempts that brought no reply, how many of each class; what they used, as far as it was reported.
+    `unpriced` counts those of which nobody knows what they cost."""
+
+    attempts: Mapping[str, int] = field(default_factory=dict[str, int])
+    input: int = 0
+    output: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def number(self) -> int:
+        return sum(self.attempts.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a job has used so far. `cost` counts only replies with a known price; `unpriced` counts the others."""
+    """What a job has used so far, failed attempts included. `cost` counts only what has a known price; `unpriced`
+    counts the replies that have none."""
 
     turns: int = 0
     seconds: float = 0.0
@@ -33,9 +65,11 @@ class Totals:
     output: int = 0
     compactions: int = 0
     switches: int = 0
+    lost: Lost = field(default_factory=Lost)
+    failed: Failed = field(default_factory=Failed)
 
-    def to_json(self) -> dict[str, float | int]:
-        return {name: getattr(self, name) for name in self.__slots__}
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def check_limits(limits: Limits, used: Totals) -> None:

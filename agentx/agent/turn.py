@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agentx.agent import prompts
-from agentx.chain.classify import Failure
+from agentx.chain import ledger
+from agentx.chain.classify import Failure, classify
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
@@ -21,7 +22,9 @@ from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
+from agentx.wires.check import check_length
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+from agentx.wires.timing import timers_for
 
 TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
@@ -32,9 +35,6 @@ PADDING, PROBE_AHEAD = 400, 1.25
 PROBE_REPLY = 8
 MOST_TOKENS_PER_ESTIMATED = 3
 """A reported prompt beyond this is a wrong count (a sum over requests, say) and proves nothing about a window."""
-
-Price = Callable[[Link, Usage], float | None]
-"""US dollars for what one link used; None where the price is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Turns:
         registry: WindowRegistry,
         toolbox: Toolbox,
         wires: Callable[[Link], Wire],
-        price: Price,
+        price: ledger.Price,
         timers: Timers,
         numbers: Numbers,
         workspace: str,
@@ -175,16 +175,18 @@ class Turns:
         return reply
 
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
-        """Raises RequestFailed(truncated) when the server read only a part of *request*, and learns from it."""
+        """Raises RequestFailed: `truncated` when the server read only a part of *request*, and learns from it;
+        `invalid_reply` when it stops long before it must."""
         view, found = self._views[link.identity], None
         if self.context.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
             found = self.context.truncated(link, view, reply, counted=counted)
         if found is None and (beyond := self.context.in_doubt(link, view, reply)):
             found = await self._probe(link, request, view, reply, beyond)
-        if found is None:
-            return
         window = self.registry.window(link)
+        if found is None:
+            check_length(reply, request, window.size)
+            return
         self.journal.append(
             Truncated(link=link.name, reported=found.reported, estimate=found.estimate, window=window.size)
         )
@@ -196,6 +198,7 @@ class Turns:
             status=200,
             error_class="truncated",
             hint=link.window_hint,
+            usage=reply.usage.to_json() if reply.usage else {},
         )
 
     def shorter(self, link: Link, failure: Failure) -> None:
@@ -221,13 +224,11 @@ class Turns:
             purpose="probe",
             estimate=request.estimate + more,
         )
-        self._tell_request(link, probe)
         try:
-            answer = await self.wires(link).ask(probe, self.timers)
+            answer = await self._aside(link, probe)
         except RequestFailed as error:
             read = error.prompt_tokens
         else:
-            self._tell_reply(link, answer, "probe", None)
             read = answer.usage.input if answer.usage else None
         largest = max(message_tokens(message) for message in request.messages)
         window = None if read is None else probed_window(usage.input, more, read, message=largest)
@@ -267,9 +268,21 @@ class Turns:
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
         )
+        return await self._aside(link, request)
+
+    async def _aside(self, link: Link, request: Request) -> Reply:
+        """The reply to what is no turn; what it takes stands in the journal, also when it fails."""
         self._tell_request(link, request)
-        reply = self._believed(link, request, await self.wires(link).ask(request, self.timers))
-        self._tell_reply(link, reply, "summary", None)
+        began = self.now()
+        try:
+            timers = timers_for(link, self.timers)
+            reply = self._believed(link, request, await self.wires(link).ask(request, timers))
+        except RequestFailed as error:
+            failure = classify(error, link.provider, self.now())
+            took = ledger.spent(error, self.now() - began)
+            self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
+            raise
+        self._tell_reply(link, reply, request.purpose, None)
         return reply
 
     def _tell_request(self, link: Link, request: Request) -> None:
@@ -292,7 +305,7 @@ class Turns:
             finish=reply.finish,
             usage=None if usage is None else usage.to_json(),
             seconds=round(reply.seconds, 3),
-            cost=None if usage is None else self.price(link, usage),
+            cost=self.price(link, usage),
             purpose=purpose,
         )
         self.journal.append(event, payload, durable=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from agentx.chain.body import Said, one_line, read
+from agentx.chain.health import Reach
 from agentx.chain.rules import CODES, LAST, STATUSES, TEXTS, Rule
 from agentx.chain.waits import retry_at
 from agentx.config.links import Provider
@@ -22,7 +23,7 @@ Scope = Literal["request", "model", "key", "account", "provider", "network"]
 
 CLASSES = frozenset(get_args(ErrorClass))
 SCOPES: dict[ErrorClass, Scope] = {
-    "rate_limit": "key",
+    "rate_limit": "model",
     "quota": "account",
     "overloaded": "model",
     "auth": "key",
@@ -38,6 +39,13 @@ SCOPES: dict[ErrorClass, Scope] = {
 
 BY_CAUSE: dict[Cause, ErrorClass] = {"input": "overflow", "output": "output_cap", "bytes": "too_many_bytes"}
 CAUSES: dict[ErrorClass, Cause] = {found: cause for cause, found in BY_CAUSE.items()}
+MODELS_QUOTA = re.compile(
+    r"per.?day|per.?model|(for|of) model|this model|free-models|(requests|tokens) per|\b[tr]pd\b|limit: 0"
+    r"|afford|premium",
+    re.IGNORECASE,
+)
+"""Words of a quota that only one model, or one kind of them, has used up."""
+ABOUT_KEYS = re.compile(r"api.?key|credential|token|signature|authenticat|account|expired|log.?in", re.IGNORECASE)
 LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded"})
 """What a rate limit's headers describe. With an empty account they say milliseconds, and mean another limit."""
 SAYS_WHEN: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded", "quota"})
@@ -82,6 +90,13 @@ class Failure:
     hint: str | None = None
 
     @property
+    def reach(self) -> Reach:
+        """Who else would fail for the same reason."""
+        if not self.connected and self.status is None:
+            return "address"
+        return "key" if self.scope in ("key", "account") else "link"
+
+    @property
     def keyless(self) -> bool:
         """The key is not there at all: nothing was sent."""
         return self.error_class == "auth" and self.status is None
@@ -93,6 +108,7 @@ class OwnWords:
 
     means: ErrorClass
     overflow: Overflow | None
+    scope: Scope | None = None
 
 
 def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
@@ -104,7 +120,7 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     found, known = _class_of(failure, said, status, own, overflow)
     return Failure(
         error_class=found,
-        scope=_scope(found, status),
+        scope=(own.scope if own else None) or _scope(found, status, said),
         message=said.message or _without_name(one_line(failure.message), provider),
         status=failure.status,
         retry_at=retry_at(
@@ -176,13 +192,21 @@ def _own_words(provider: Provider, status: int | None, said: Said) -> OwnWords |
             continue
         if match := re.search(pattern.match, text, re.IGNORECASE):
             means = cast("ErrorClass", pattern.means)
-            return OwnWords(means, read_own(match, CAUSES[means]) if means in CAUSES else None)
+            sizes = read_own(match, CAUSES[means]) if means in CAUSES else None
+            return OwnWords(means, sizes, pattern.scope)
     return None
 
 
-def _scope(found: ErrorClass, status: int | None) -> Scope:
-    """A 404 is about the model, even where what it lacks is only what this request asks for."""
-    return "model" if found == "bad_request" and status == 404 else SCOPES.get(found, "request")
+def _scope(found: ErrorClass, status: int | None, said: Said) -> Scope:
+    """A 404 is about the model, even where what it lacks is only what this request asks for; so is a 403 that does
+    not speak of keys, and a quota that others have not used up."""
+    if found == "bad_request" and status == 404:
+        return "model"
+    if found == "quota" and MODELS_QUOTA.search(said.text):
+        return "model"
+    if found == "auth" and status == 403 and not ABOUT_KEYS.search(said.text):
+        return "model"
+    return SCOPES.get(found, "request")
 
 
 def _connected(failure: RequestFailed) -> bool:

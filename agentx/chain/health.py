@@ -6,11 +6,13 @@ Times are absolute. A file that cannot be used never stops a job: health is then
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 from agentx.chain.health_file import HealthFile
 from agentx.config.links import Link
@@ -24,6 +26,12 @@ LEASE_SECONDS = 60.0
 OUT_SECONDS = 3600.0
 OUT_SECONDS_SELF_HOSTED = 300.0
 """A model that one's own server does not have is often there a minute later."""
+FADE_SECONDS = 3600.0
+"""So long after a rest is over its failures are forgotten."""
+
+Reach = Literal["link", "key", "address"]
+"""Whom a rest holds for: one model, all models of an address with the same key, or all of an address."""
+REACHES: tuple[Reach, ...] = ("link", "key", "address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,7 @@ class Rest:
     message: str
     failures: int
     out: bool = False
+    reach: Reach = "link"
 
     def why(self) -> str:
         """One line for people."""
@@ -47,8 +56,9 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What was known of a link before we took it on us to ask it; `until` stands in the file meanwhile."""
+    """What was known of *link* (its identity) before we took it on us to ask it; `until` stands in the file."""
 
+    link: str
     until: float
     before: Rest
 
@@ -60,8 +70,11 @@ def rest_seconds(error_class: ErrorClass, failures: int) -> float:
     return min(LONGEST_REST, FIRST_REST * 2.0 ** min(failures, 20))
 
 
+SELECT = "select key, until, since, class, message, failures, fingerprint from rests"
+
+
 class Health:
-    """What is known of links, by exact endpoint, model and key variable."""
+    """What is known of links, by exact endpoint, model and key: a new key has no past."""
 
     def __init__(
         self,
@@ -76,10 +89,14 @@ class Health:
         self._now = now
         self._file = HealthFile(file, tell)
         self._claims: dict[str, Claim] = {}
+        self._marks: dict[str, str] = {}
         self._salt = self._read_salt()
 
-    def rest(self, link: Link, until: float | None, error_class: ErrorClass, message: str) -> Rest:
-        """Let *link* rest until *until*, or as long as its failures in a row say where that is None.
+    def rest(
+        self, link: Link, until: float | None, error_class: ErrorClass, message: str, reach: Reach = "link"
+    ) -> Rest:
+        """Let *link*, and all that it shares its *reach* with, rest until *until*, or as long as the failures in a
+        row say where that is None.
 
         A stated time that is shorter than the back-off does not let a link that keeps failing be hammered.
         A failure while it rests already (of another job) does not count again, and the longer rest stays; so does
@@ -87,7 +104,8 @@ class Health:
         """
 
         def write() -> Rest:
-            now, old = self._now(), self.last(link)
+            now = self._now()
+            old = self._row(link, self._reach(link, reach), now)
             resting = old is not None and old.until > now
             if old is not None and resting and old.out:
                 return old
@@ -98,6 +116,7 @@ class Health:
                 error_class=error_class,
                 message=message,
                 failures=before + 1,
+                reach=self._reach(link, reach),
             )
             if old is not None and old.until > new.until:
                 new = replace(old, since=now)
@@ -105,14 +124,15 @@ class Health:
 
         return self._file.at_once(write)
 
-    def out(self, link: Link, error_class: ErrorClass, message: str) -> Rest:
-        """Leave *link* alone until its key or the configuration changes, at most for an hour, or as long as it
-        rests already."""
+    def out(self, link: Link, error_class: ErrorClass, message: str, reach: Reach = "link") -> Rest:
+        """Leave *link*, and all that it shares its *reach* with, alone until the key or the configuration changes,
+        at most for an hour, or as long as it rests already."""
         self_hosted = error_class == "not_found" and link.provider.self_hosted
         seconds = OUT_SECONDS_SELF_HOSTED if self_hosted else OUT_SECONDS
 
         def write() -> Rest:
-            now, old = self._now(), self.last(link)
+            now = self._now()
+            old = self._row(link, self._reach(link, reach), now)
             new = Rest(
                 until=max(now + seconds, old.until if old else 0.0),
                 since=now,
@@ -120,6 +140,7 @@ class Health:
                 message=message,
                 failures=1 if old is None else old.failures + 1,
                 out=True,
+                reach=self._reach(link, reach),
             )
             return self._write(link, new)
 
@@ -127,20 +148,29 @@ class Health:
 
     def resting(self, link: Link) -> Rest | None:
         """Why *link* is not asked now; None when it may be."""
-        row = self.last(link)
-        return None if row is None or row.until <= self._now() else row
+        now = self._now()
+        row = self._last(link, now)
+        return None if row is None or row.until <= now else row
 
     def last(self, link: Link) -> Rest | None:
-        """The last rest of *link*, over or not; None when it is well, or out and has another key now."""
+        """The rest of *link* that ends last, over or not; None when it is well, or failed long ago."""
+        return self._last(link, self._now())
+
+    def _last(self, link: Link, now: float) -> Rest | None:
+        keys = [self._key(link, reach) for reach in REACHES]
+        rows = self._file.ask(f"{SELECT} where key in (?, ?, ?) and until > ?", (*keys, now - FADE_SECONDS))
+        found = [self._rest(row, REACHES[keys.index(row[0])]) for row in rows]
+        return max(found, key=lambda rest: rest.until, default=None)
+
+    def _row(self, link: Link, reach: Reach, now: float) -> Rest | None:
         rows = self._file.ask(
-            "select until, since, class, message, failures, fingerprint from rests where key = ?", (_key(link),)
+            f"{SELECT} where key = ? and until > ?", (self._key(link, reach), now - FADE_SECONDS)
         )
-        if not rows:
-            return None
-        until, since, error_class, message, failures, fingerprint = rows[0]
-        if fingerprint is not None and fingerprint != self._fingerprint(link):
-            return None
-        claim = self._claims.get(_key(link))
+        return self._rest(rows[0], reach) if rows else None
+
+    def _rest(self, row: tuple[Any, ...], reach: Reach) -> Rest:
+        key, until, since, error_class, message, failures, fingerprint = row
+        claim = self._claims.get(key)
         if claim is not None and until == claim.until:
             return claim.before
         return Rest(
@@ -150,6 +180,7 @@ class Health:
             message=message,
             failures=failures,
             out=fingerprint is not None,
+            reach=reach,
         )
 
     def claim(self, link: Link) -> bool:
@@ -157,23 +188,26 @@ class Health:
         one knows more, a minute at most. What is claimed must be given to `release`."""
 
         def write() -> bool:
-            now, old = self._now(), self.last(link)
+            now = self._now()
+            old = self._last(link, now)
             if old is None or old.until > now:
                 return old is None or old.out  # who asks what is out has been asked to
-            if _key(link) not in self._claims:
+            key = self._key(link, old.reach)
+            if key not in self._claims:
                 taken = self._write(link, replace(old, until=now + LEASE_SECONDS))
-                self._claims[_key(link)] = Claim(taken.until, old)
+                self._claims[key] = Claim(link.identity, taken.until, old)
             return True
 
         return self.last(link) is None or self._file.at_once(write)
 
     def release(self, link: Link) -> None:
         """Undo `claim` where nothing was learned of *link*."""
-        claim = self._claims.pop(_key(link), None)
-        if claim is not None:
-            undo = "update rests set until = ? where key = ? and until = ?"
-            values = (claim.before.until, _key(link), claim.until)
-            self._file.at_once(lambda: self._file.ask(undo, values))
+        undo = "update rests set until = ? where key = ? and until = ?"
+        for key, claim in list(self._claims.items()):
+            if claim.link == link.identity:
+                del self._claims[key]
+                values = (claim.before.until, key, claim.until)
+                self._file.at_once(lambda values=values: self._file.ask(undo, values))
 
     def failures(self, link: Link) -> int:
         """How often *link* failed in a row, its last rest over or not."""
@@ -181,46 +215,71 @@ class Health:
         return 0 if row is None else row.failures
 
     def succeeded(self, link: Link, sent: float) -> None:
-        """*link* answered a request that was sent at *sent*: all that was known then is forgotten.
+        """*link* answered a request that was sent at *sent*: all that was known then of it, of its key and of its
+        address is forgotten.
 
         What another job has learned since is newer than this answer.
         """
         row = self.last(link)
-        if row is not None and row.since < sent:
+        if row is not None:
+            keys = [self._key(link, reach) for reach in REACHES]
             self._file.at_once(
-                lambda: self._file.ask("delete from rests where key = ? and since < ?", (_key(link), sent))
+                lambda: self._file.ask("delete from rests where key in (?, ?, ?) and since < ?", (*keys, sent))
             )
 
     def take_back(self, link: Link, rest: Rest, before: Rest | None) -> None:
         """Make it as if *link* had not been given *rest*, unless another job has said more of it since."""
 
         def write() -> None:
-            if self.last(link) != rest:
+            if self._row(link, rest.reach, self._now()) != rest:
                 return
-            self._file.ask("delete from rests where key = ?", (_key(link),))
-            if before is not None:
+            self._file.ask("delete from rests where key = ?", (self._key(link, rest.reach),))
+            if before is not None and before.reach == rest.reach:
                 self._write(link, before)
 
         self._file.at_once(write)
 
     def forget(self, link: Link) -> None:
-        """Let *link* be asked again at once, with a clean record."""
-        self._file.at_once(lambda: self._file.ask("delete from rests where key = ?", (_key(link),)))
+        """Let *link* be asked again at once, with a clean record of its own, its key and its address."""
+        keys = [self._key(link, reach) for reach in REACHES]
+        self._file.at_once(lambda: self._file.ask("delete from rests where key in (?, ?, ?)", keys))
 
     def close(self) -> None:
         self._file.close()
 
     def _write(self, link: Link, rest: Rest) -> Rest:
-        self._claims.pop(_key(link), None)
+        key = self._key(link, rest.reach)
+        self._claims.pop(key, None)
         fingerprint = self._fingerprint(link) if rest.out else None
         told = (rest.until, rest.since, rest.error_class, rest.message, rest.failures, fingerprint)
-        self._file.ask("insert or replace into rests values (?, ?, ?, ?, ?, ?, ?)", (_key(link), *told))
+        self._file.ask("delete from rests where until < ?", (rest.since - FADE_SECONDS,))
+        self._file.ask("insert or replace into rests values (?, ?, ?, ?, ?, ?, ?)", (key, *told))
         return rest
+
+    def _reach(self, link: Link, reach: Reach) -> Reach:
+        """Without a key nobody shares it: a server of one's own may have models that need none."""
+        return "link" if reach == "key" and not self._secret(link) else reach
+
+    def _key(self, link: Link, reach: Reach) -> str:
+        if reach == "address":
+            return f"{link.address} *"
+        if reach == "key":
+            # OpenRouter's free models go on where the money for the others is used up.
+            purse = " free" if link.model.endswith(":free") else ""
+            return f"{link.endpoint} * {self._fingerprint(link)}{purse}"
+        return f"{link.identity} {self._fingerprint(link)}"
+
+    def _secret(self, link: Link) -> str:
+        return self._environ.get(link.key_variable or "", "").strip()
 
     def _fingerprint(self, link: Link) -> str:
         """Tells whether the key is still the same one; the key cannot be told from it."""
-        value = self._environ.get(link.key_variable or "", "")
-        return hashlib.sha256(f"{self._salt}{value}".encode()).hexdigest()[:16]
+        secret = self._secret(link) or f"${link.key_variable}"
+        headers = link.provider.headers
+        value = f"{self._salt}{secret}{json.dumps(dict(headers), sort_keys=True) if headers else ''}"
+        if value not in self._marks:
+            self._marks[value] = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[:16]
+        return self._marks[value]
 
     def _read_salt(self) -> str:
         new = os.urandom(16).hex()
@@ -233,7 +292,3 @@ def _end(stated: float | None, error_class: ErrorClass, before: int, now: float)
     if stated is None:
         return now + rest_seconds(error_class, before)
     return max(stated, now + rest_seconds("rate_limit", before - 1)) if before > 0 else stated
-
-
-def _key(link: Link) -> str:
-    return f"{link.identity} {link.key_variable or '-'}"

@@ -85,10 +85,11 @@ def names_in(answer: Any, *, state: str | None = None) -> tuple[str, ...]:
 
 
 def _entries(answer: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(answer, Mapping):
-        return []
-    data = cast("Mapping[str, Any]", answer)
-    entries = next((data[key] for key in LISTS if data.get(key)), ())
+    """The list in *answer*, or *answer* itself: Together sends a bare array."""
+    entries = answer
+    if isinstance(answer, Mapping):
+        data = cast("Mapping[str, Any]", answer)
+        entries = next((data[key] for key in LISTS if data.get(key)), ())
     found = cast("list[Any]", entries) if isinstance(entries, list) else []
     return [cast("Mapping[str, Any]", entry) for entry in found if isinstance(entry, Mapping)]
 

@@ -10,9 +10,11 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
 from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
+from agentx.chain.ledger import Spent, spent
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
+from agentx.wires.timing import timers_for
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
@@ -35,7 +37,7 @@ class Means:
     prepare: Prepare
     check: Check | None
     shorter: Shorter | None
-    failed: Callable[[Link, Failure], None]
+    failed: Callable[[Link, Failure, Spent], None]
     prepared: Callable[[Link, str], None]
     log: Callable[[str], object]
     rooms: dict[str, Room]
@@ -72,6 +74,7 @@ class Visit:
 
     async def _attempt(self) -> Reply | Step:
         means, link = self._means, self.link
+        self.sent = means.now()
         try:
             request = self.request or await means.prepare(link, self.reason)
             means.prepared(link, self.reason)
@@ -91,8 +94,9 @@ class Visit:
             reply = await self._reply(request)
         except RequestFailed as error:
             self.failure = suspected(classify(error, link.provider, means.now()), self.attempts)
-            means.failed(link, self.failure)
-            return self._obey(decide(self.failure, self.attempts, means.random()), self.failure)
+            step = decide(self.failure, self.attempts, means.random())
+            means.failed(link, self.failure, spent(error, means.now() - self.sent, step.pause))
+            return self._obey(step, self.failure)
         return reply
 
     def _with_room(self, request: Request) -> Request:
@@ -106,8 +110,9 @@ class Visit:
         """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
         means, link = self._means, self.link
         self.sent = means.now()
+        reply: Reply | None = None
         try:
-            reply = await means.wires(link).ask(request, means.timers)
+            reply = await means.wires(link).ask(request, timers_for(link, means.timers))
             if means.check is not None:
                 await means.check(link, request, reply)
         except AgentxError:
@@ -118,6 +123,7 @@ class Visit:
                 f"what came could not be read: {type(error).__name__}: {error}",
                 phase="reply",
                 error_class="invalid_reply",
+                usage=reply.usage.to_json() if reply is not None and reply.usage is not None else {},
             ) from error
         return reply
 

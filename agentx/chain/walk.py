@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from agentx.chain import pause, verdict
+from agentx.chain import ledger, pause, verdict
 from agentx.chain.classify import Failure
 from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Room, Step
 from agentx.chain.health import Health, Rest
@@ -20,7 +20,7 @@ from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
 from agentx.errors import ContextOverflow, NoUsableModel
-from agentx.events import Event, LinkFailed, LinkSwitched, Waiting, utc
+from agentx.events import Event, LinkSwitched, Waiting, utc
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
 LOOK_UP_SECONDS = 30.0
@@ -59,10 +59,12 @@ class Chain:
         learn: Callable[[Link, int, str], object] | None = None,
         guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
+        price: ledger.Price = ledger.unknown,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
-        *guess* of those that a refusal without a word makes probable, *log* of tracebacks.
+        *guess* of those that a refusal without a word makes probable, *log* of tracebacks; *price* says what a
+        failed attempt cost.
 
         Raises NoUsableModel when there are no links.
         """
@@ -81,6 +83,8 @@ class Chain:
         self._learn = learn or _nothing
         self._guess = guess or _nothing
         self._log = log or _nothing
+        self._price = price
+        self._lost = 0.0
         self._started = now()
         self._current: Link | None = None
         self._answered = False
@@ -100,6 +104,7 @@ class Chain:
         Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
         """
         walk = Walk(prepare, check, shorter)
+        self._lost = 0.0
         while True:
             link = self._ready(walk)
             if link is None:
@@ -135,7 +140,7 @@ class Chain:
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
             told=walk.told if walk.shorter else MOST_TOLD,
-            alone=self._ready(walk, without=[link.name]) is None,
+            alone=self._ready(walk, without=self._at(link.address)) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
         if link.name not in self._too_small:
@@ -166,7 +171,7 @@ class Chain:
             prepare=walk.prepare,
             check=walk.check,
             shorter=walk.shorter,
-            failed=lambda link, failure: self._failed(link, failure, walk),
+            failed=lambda link, failure, spent: self._failed(link, failure, spent, walk),
             prepared=self._switch,
             log=self._log,
             rooms=self._rooms,
@@ -177,10 +182,12 @@ class Chain:
         self._too_small.discard(link.name)
         before, self._current = self._current, link
         if before is not None and before.name != link.name:
-            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason))
+            lost, self._lost = round(self._lost, 3), 0.0
+            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason, seconds_lost=lost))
 
-    def _failed(self, link: Link, failure: Failure, walk: Walk) -> None:
-        self._tell(_event(link, failure))
+    def _failed(self, link: Link, failure: Failure, spent: ledger.Spent, walk: Walk) -> None:
+        self._tell(ledger.failed(link, failure, spent, self._price))
+        self._lost += spent.seconds + spent.pause
         walk.reached = walk.reached or failure.connected
         self._note(walk, verdict.of_failure(link, failure))
 
@@ -195,11 +202,11 @@ class Chain:
         assert failure is not None
         walk.broken[link.name], walk.told = visit.attempts.broken, visit.attempts.told
         if step.fate == "out":
-            self.health.out(link, failure.error_class, failure.message)
+            self.health.out(link, failure.error_class, failure.message, failure.reach)
         elif step.fate == "rest" or failure.error_class in BROKEN:
             missed = walk.missed.get(link.name)
             before = missed.before if missed else self.health.last(link)
-            rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message)
+            rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message, failure.reach)
             if not failure.connected:
                 walk.missed[link.name] = Charge(link, rest, before)
         if step.fate == "unfit":
@@ -241,11 +248,12 @@ class Chain:
             walk.since = now
         # With links asked and none reached it is the network that is gone, whatever else rests meanwhile.
         offline = bool(walk.missed) and not walk.reached
-        wait = pause.offline(rests, walk.missed, walk.offline_rounds, now) if offline else pause.limited(rests)
+        missed = {name for charge in walk.missed.values() for name in self._sharing(charge)}
+        wait = pause.offline(rests, missed, walk.offline_rounds, now) if offline else pause.limited(rests)
         self._check_time(walk, walk.since, wait.until, nobody=wait.nobody and not self._answered)
         until = wait.until + pause.jitter(wait.until - now, self._random())
         self._tell(Waiting(until=utc(until), reason=wait.reason))
-        passed_over = walk.missed if offline else ()
+        passed_over = missed if offline else ()
         while (left := until - self._now()) > 0:
             await self._sleep(min(LOOK_UP_SECONDS, left))
             if self._ready(walk, without=passed_over) is not None:
@@ -255,6 +263,13 @@ class Chain:
             for charge in walk.missed.values():
                 self.health.take_back(charge.link, charge.rest, charge.before)
         walk.missed, walk.reached = {}, False
+
+    def _at(self, address: str) -> list[str]:
+        return [link.name for link in self.links if link.address == address]
+
+    def _sharing(self, charge: Charge) -> list[str]:
+        """Whom *charge* lets rest."""
+        return self._at(charge.link.address) if charge.rest.reach == "address" else [charge.link.name]
 
     def _coming_back(self, link: Link, walk: Walk) -> Rest | None:
         rest = None if link.name in walk.unfit else self.health.resting(link)
@@ -284,15 +299,3 @@ class Chain:
 
 def _nothing(*_: object) -> None:
     """For a caller who does not listen."""
-
-
-def _event(link: Link, failure: Failure) -> LinkFailed:
-    return LinkFailed(
-        link=link.name,
-        class_=failure.error_class,
-        status=failure.status,
-        message=failure.message if failure.known else f"unknown refusal: {failure.message}",
-        retry_at=None if failure.retry_at is None else utc(failure.retry_at),
-        limit=failure.limit,
-        actual=failure.actual,
-    )

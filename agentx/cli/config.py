@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agentx.config.load import Config
     from agentx.config.settings import Table
 
+DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
 
@@ -156,19 +158,18 @@ def path(session: Session, *, as_json: bool) -> None:
 
 
 @config.command()
+@click.option("--card", is_flag=True, help="The schema of a provider's card, `providers/NAME.yaml`, instead.")
 @click.option("--env", "variables", is_flag=True, help="List the AGENTX_... variables instead.")
-@click.option("--json", "as_json", is_flag=True, help="The list of variables as JSON; the schema always is.")
-def schema(*, variables: bool, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The list of variables as JSON; a schema always is.")
+def schema(*, card: bool, variables: bool, as_json: bool) -> None:
     """Print the JSON schema of agentx.yaml, for editors."""
     from agentx.config.environment import SPECIAL
     from agentx.config.environment import variables as names
-    from agentx.config.settings import Settings
 
+    if card and variables:
+        raise UsageError("`--card` and `--env` are two different things", hint="`agentx config schema --card`")
     if not variables:
-        head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "agentx.yaml"}
-        answer(
-            json.dumps(head | {k: v for k, v in Settings.model_json_schema().items() if k != "title"}, indent=2)
-        )
+        answer(card_schema() if card else schema_text())
         return
     rows = [*SPECIAL.items(), *names()]
     if as_json:
@@ -180,8 +181,13 @@ def schema(*, variables: bool, as_json: bool) -> None:
 def schema_text() -> str:
     from agentx.config.settings import Settings
 
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return json.dumps(head | Settings.model_json_schema() | {"title": "agentx.yaml"}, indent=2)
+    return json.dumps(DIALECT | Settings.model_json_schema() | {"title": "agentx.yaml"}, indent=2)
+
+
+def card_schema() -> str:
+    from agentx.config.cards import Card
+
+    return json.dumps(DIALECT | Card.model_json_schema() | {"title": "providers/NAME.yaml"}, indent=2)
 
 
 @config.command()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TextIO
 
 from agentx.cli.output import clean, local_time
-from agentx.cli.words import count, duration, meter, short
+from agentx.cli.words import count, duration, failures, lost, meter, short
 from agentx.events import (
     BreakerChanged,
     Compacted,
@@ -157,11 +157,19 @@ def ending(event: Event) -> str | None:
         case Nudged():
             return f"  · told the model: {shortened({'text': event.text}, 100)}"
         case JobEnded():
-            totals = event.totals
-            spent = f" · {count(totals['turns'], 'turn')} · {duration(totals['seconds'])}" if totals else ""
-            return f"{event.ending}: {event.message}{spent}"
+            return f"{event.ending}: {event.message}{spent(event.totals)}"
         case _:
             return None
+
+
+def spent(totals: Mapping[str, Any]) -> str:
+    """What the job took, and what of that was lost: the end of its last line."""
+    if not totals:
+        return ""
+    gone = lost(totals)
+    parts = [count(totals["turns"], "turn"), duration(totals["seconds"])]
+    parts += [f"lost {gone}"] if gone else []
+    return "".join(f" · {part}" for part in (*parts, failures(totals)) if part)
 
 
 def said_in(entry: Entry) -> str:

@@ -8,7 +8,7 @@ import click
 
 from agentx.cli.output import answer, answer_json, local_time, table, tell
 from agentx.cli.session import Session
-from agentx.cli.words import count, duration, meter
+from agentx.cli.words import count, duration, failures, lost, meter
 from agentx.errors import StateError
 from agentx.events import utc
 from agentx.jobs.status import Status, shortened, status
@@ -59,7 +59,7 @@ def _row(one: Status) -> list[object]:
         one.link or "",
         one.turn,
         meter(one.used, one.window).removeprefix("ctx "),
-        f"${one.cost:.2f}",
+        _cost(one),
         doing,
     ]
 
@@ -85,9 +85,9 @@ def show(session: Session, job: str, *, as_json: bool) -> None:
         f"chain     {' → '.join(one.chain)}",
         f"link      {one.link or 'none yet'}",
         f"context   {meter(one.used, one.window).removeprefix('ctx ')}",
-        f"used      {count(used.turns, 'turn')} · {used.input:,} tokens in, {used.output:,} out · ${used.cost:.2f}"
-        + (f" · {used.unpriced} replies without a known price" if used.unpriced else ""),
+        f"used      {count(used.turns, 'turn')} · {used.input:,} tokens in, {used.output:,} out · {_spent(one)}",
         f"story     {count(used.switches, 'switch')} · {count(used.compactions, 'compaction')}",
+        *_losses(one),
         f"files     {found.folder}",
     ]
     if one.doing:
@@ -103,6 +103,36 @@ def show(session: Session, job: str, *, as_json: bool) -> None:
     if one.ending and one.ending["ending"] in ("done", "unfinished") and one.ending["answer"]:
         lines += ["", str(one.ending["answer"])]
     answer("\n".join(lines))
+
+
+def _cost(one: Status) -> str:
+    """What is known of the cost; `+ ?` where some of it is not."""
+    unpriced = one.totals.unpriced + one.totals.failed.unpriced
+    if not unpriced:
+        return f"${one.cost:.2f}"
+    return f"${one.cost:.2f} + ?" if one.cost else "?"
+
+
+def _spent(one: Status) -> str:
+    used = one.totals
+    unpriced = f" · {count(used.unpriced, 'reply')} of unknown price" if used.unpriced else ""
+    return (f"${used.cost:.2f}" if used.cost or not unpriced else "cost unknown") + unpriced
+
+
+def _losses(one: Status) -> list[str]:
+    """What went to links that failed: time, and money where there is any."""
+    totals, failed = one.totals.to_json(), one.totals.failed
+    lines = [f"lost      {lost(totals)}"] if lost(totals) else []
+    if not failed.number:
+        return lines
+    told = failures(totals)
+    if failed.input + failed.output:
+        told += f" · {failed.input:,} tokens in, {failed.output:,} out"
+    if failed.cost:
+        told += f" · ${failed.cost:.2f}"
+    if failed.unpriced:
+        told += f" · what {failed.unpriced:,} of them cost is unknown"
+    return [*lines, f"failed    {told}"]
 
 
 def _doing(one: Status) -> str:

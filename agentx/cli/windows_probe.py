@@ -24,13 +24,13 @@ async def measured_by(
 ) -> dict[str, Any]:
     """What was measured of *link*, as `windows --json` has it. The registry has learned it."""
     from agentx.wires.make import wire_for
-    from agentx.wires.messages import Timers
+    from agentx.wires.timing import general, timers_for
 
     num_ctx = registry.num_ctx(link) if link.provider.wire == "ollama" else None
     if reason := _would_reload(registry, link, num_ctx):
         return {"failed": True, "said": [f"not measured: {reason}"], "tokens": 0, "requests": 0}
     _announce(registry, link, budget, num_ctx)
-    timers = session.config().settings.timers
+    timers = timers_for(link, general(session.config().settings.timers))
     wire = wire_for(link, client, session.environ)
     try:
         found = await measure(
@@ -39,7 +39,7 @@ async def measured_by(
             believed=registry.window(link).size,
             num_ctx=num_ctx,
             budget=budget,
-            timers=Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total),
+            timers=timers,
             dice=random.Random(),
             tell=lambda number, size: tell(f"probe: request {number} of about {size:,} tokens"),
         )

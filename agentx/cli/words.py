@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 def short(tokens: int) -> str:
     """Tokens for people: `950`, `4.1k`, `131k`, `1.0M`."""
@@ -20,9 +23,12 @@ def meter(used: int, window: int | None) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 turn`, `2 turns`, `2 switches`."""
-    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{ending}"
+    """`1 turn`, `2 turns`, `2 switches`, `2 replies`."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def duration(seconds: float) -> str:
@@ -31,3 +37,24 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def lost(totals: Mapping[str, Any]) -> str:
+    """What was lost to links that failed: `12 min waiting, 0.3 s retrying, 1.2 s switching`; empty for nothing."""
+    seconds: Mapping[str, float] = totals.get("lost", {})
+    parts = [
+        f"{gone:.1f} s {what}" if gone < 10 else f"{duration(gone)} {what}"
+        for what, gone in seconds.items()
+        if gone >= 0.05
+    ]
+    return ", ".join(parts)
+
+
+def failures(totals: Mapping[str, Any]) -> str:
+    """Attempts that brought no reply: `3 failed attempts (2 rate_limit, 1 network)`; empty for none."""
+    failed: Mapping[str, Any] = totals.get("failed", {})
+    attempts: Mapping[str, int] = failed.get("attempts", {})
+    if not attempts:
+        return ""
+    kinds = sorted(attempts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return f"{count(sum(attempts.values()), 'failed attempt')} ({', '.join(f'{n} {kind}' for kind, n in kinds)})"

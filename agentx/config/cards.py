@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from agentx.config.links import ErrorPattern, WireName
+from agentx.config.links import ErrorPattern, SlowModels, WireName
 from agentx.config.problems import problems
 from agentx.config.resources import shipped
-from agentx.config.settings import Address, Auth, Table, Variable, Whole
+from agentx.config.settings import Address, Auth, Seconds, Table, Variable, Whole
 from agentx.config.yamlfile import Document, read_document, reason
 from agentx.errors import ConfigError, ErrorClass, Problem
 
@@ -45,6 +45,15 @@ NUMBERS = frozenset({"limit", "actual", "output"})
 ABOUT_SIZES = ("overflow", "output_cap")
 
 
+def compiled(value: str) -> str:
+    """*value*, if it is a regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return value
+
+
 class CardError(Table):
     """A provider's own words for a failure. One that `means: overflow` may say the numbers too: a group
     `(?P<limit>...)` teaches the window, as a refusal in words that agentx knows by itself does."""
@@ -56,15 +65,14 @@ class CardError(Table):
     )
     means: ErrorClass = Field(description="The class of the failure.")
     status: Whole | None = Field(default=None, ge=100, le=599, description="Only with this HTTP status.")
+    scope: Literal["model", "key", "account"] | None = Field(
+        default=None, description="Whom else it concerns: nobody (`model`), or all models with the same key."
+    )
 
     @field_validator("match")
     @classmethod
     def compiles(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from error
-        return value
+        return compiled(value)
 
     @model_validator(mode="after")
     def counts_tokens(self) -> CardError:
@@ -74,6 +82,18 @@ class CardError(Table):
         if groups and self.means not in ABOUT_SIZES:
             raise ValueError("numbers are read only where it means `overflow` or `output_cap`")
         return self
+
+
+class CardSlow(Table):
+    """Models that think for long and show nothing of it."""
+
+    match: str = Field(min_length=1, description="A regular expression over the model's name.")
+    first: Seconds = Field(description="Seconds that the first piece of content may take at least.")
+
+    @field_validator("match")
+    @classmethod
+    def compiles(cls, value: str) -> str:
+        return compiled(value)
 
 
 class Card(Table):
@@ -96,6 +116,9 @@ class Card(Table):
     clamps_output: bool = Field(default=False, description="The server lowers an output budget that does not fit.")
     output_field: str = Field(default="max_tokens", description="The name of the output budget in a request.")
     stream_usage: bool = Field(default=True, description="The server knows `stream_options.include_usage`.")
+    gives_reason: bool = Field(
+        default=True, description="The server says why a reply ended; false where only `[DONE]` ends it."
+    )
     probes: list[ProbeName] = Field(
         default=[], description="Window probes, in order; the first that finds one wins."
     )
@@ -114,6 +137,7 @@ class Card(Table):
     errors: list[CardError] = Field(
         default=[], description="The provider's own words for failures; the first match wins."
     )
+    slow: list[CardSlow] = Field(default=[], description="Models that get more time for their first content.")
     options: dict[str, Any] = Field(default={}, description="Settings that only this card knows.")
 
     @field_validator("window_hint")
@@ -134,7 +158,12 @@ class Card(Table):
         return self
 
     def patterns(self) -> tuple[ErrorPattern, ...]:
-        return tuple(ErrorPattern(match=e.match, means=e.means, status=e.status) for e in self.errors)
+        return tuple(
+            ErrorPattern(match=e.match, means=e.means, status=e.status, scope=e.scope) for e in self.errors
+        )
+
+    def slow_models(self) -> tuple[SlowModels, ...]:
+        return tuple(SlowModels(match=s.match, first=s.first) for s in self.slow)
 
 
 def read_cards(config: Path) -> Mapping[str, Card]:

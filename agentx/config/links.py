@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 WORKABLE_WINDOW = 32_768
 """The window, in tokens, that hints propose."""
@@ -15,11 +16,21 @@ WireName = Literal["openai", "ollama", "litellm"]
 @dataclass(frozen=True, slots=True)
 class ErrorPattern:
     """A card's own words for a failure: `match` is a regular expression over the error's text (case does not
-    matter), `status` narrows it, `means` is an error class. Groups `limit`, `actual` and `output` are tokens."""
+    matter), `status` narrows it, `means` is an error class. Groups `limit`, `actual` and `output` are tokens.
+    `scope` is how far it reaches, where the class alone would not tell."""
 
     match: str
     means: str
     status: int | None = None
+    scope: Literal["model", "key", "account"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowModels:
+    """Models whose names `match` (a regular expression) think unseen: `first` is how long they may, in seconds."""
+
+    match: str
+    first: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +59,8 @@ class Provider:
     output_field: str = "max_tokens"
     stream_usage: bool = True
     """The server knows `stream_options.include_usage`."""
+    gives_reason: bool = True
+    """The server says why a reply ended (`finish_reason`); where it never does, `[DONE]` is enough."""
     probes: tuple[str, ...] = ()
     """Names of the window probes of `agentx.windows.probes`, in order; the first that finds something wins."""
     catalogue: tuple[str, ...] = ()
@@ -59,6 +72,7 @@ class Provider:
     window_hint: str | None = None
     """How a user sets the window of this very server; `{model}` and `{window}` are filled in."""
     errors: tuple[ErrorPattern, ...] = ()
+    slow: tuple[SlowModels, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings that only this card knows (for `local`: server, model file, port, arguments)."""
 
@@ -76,6 +90,8 @@ class Link:
     max_tokens: int | None = None
     temperature: float | None = None
     api_key_env: str | None = None
+    timers: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Timers of this link's own, in seconds, by the names of `Timers`."""
     window_origin: str | None = field(default=None, compare=False)
     """Where `window` was set, as `file:line:column`; None where a program set it."""
 
@@ -93,6 +109,12 @@ class Link:
     def endpoint(self) -> str:
         """What the link's window and health belong to: address, or the provider where there is none."""
         return self.provider.base_url or self.provider.name
+
+    @property
+    def address(self) -> str:
+        """Scheme, host and port of the endpoint: what cannot be reached for one model, cannot for another."""
+        parts = urlsplit(self.endpoint)
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else self.endpoint
 
     @property
     def identity(self) -> str:

@@ -79,7 +79,8 @@ class Config:
         provider = self.provider(name)
         if one is None:
             return Link(provider=provider, model=model, name=link_name(name, model))
-        values = one.model_dump(exclude={"model", "name"})
+        values = one.model_dump(exclude={"model", "name", "timers"})
+        values["timers"] = one.timers.model_dump(exclude_none=True)
         return Link(provider=provider, model=model, name=one.name or link_name(name, model), **values)
 
     def chain(self, name: str | None = None) -> tuple[Link, ...]:

@@ -40,7 +40,7 @@ def make_provider(
         values[key] = getattr(card, key) | own.get(key, {})
     for key in ("probes", "catalogue"):
         values[key] = tuple(values[key])
-    return Provider(name=name, card=card_name, errors=card.patterns(), **values)
+    return Provider(name=name, card=card_name, errors=card.patterns(), slow=card.slow_models(), **values)
 
 
 def no_card(
@@ -54,7 +54,11 @@ def no_card(
 
 def facts(card: Card) -> dict[str, Any]:
     """Those fields of *card* that a Provider has too."""
-    return {key: getattr(card, key) for key in Card.model_fields if key not in ("title", "base_url_env", "errors")}
+    return {
+        key: getattr(card, key)
+        for key in Card.model_fields
+        if key not in ("title", "base_url_env", "errors", "slow")
+    }
 
 
 def own_address(own: Mapping[str, Any], card: Card, environ: Mapping[str, str]) -> str | None:

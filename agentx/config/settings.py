@@ -47,6 +47,16 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class LinkTimers(Table):
+    """How long one request to this link may take, in seconds, where it differs from `timers`."""
+
+    connect: Seconds | None = Field(default=None, description="Until the connection stands.")
+    headers: Seconds | None = Field(default=None, description="Until the answer begins.")
+    first: Seconds | None = Field(default=None, description="Until the first piece of content.")
+    idle: Seconds | None = Field(default=None, description="Between two pieces of content.")
+    total: Seconds | None = Field(default=None, description="The whole request.")
+
+
 class ChainLink(Table):
     """One entry of a chain; a plain `provider/model` is one too."""
 
@@ -64,6 +74,9 @@ class ChainLink(Table):
     )
     api_key_env: Variable | None = Field(
         default=None, description="The variable that holds the key of this link; the provider's by default."
+    )
+    timers: LinkTimers = Field(
+        default=LinkTimers(), description="How long a request to this link may take, over the general `timers`."
     )
 
     @model_validator(mode="before")
@@ -98,6 +111,9 @@ class ProviderOverride(Table):
     clamps_output: bool = Field(default=False, description="The server lowers an output budget that does not fit.")
     output_field: str = Field(default="max_tokens", description="The name of the output budget in a request.")
     stream_usage: bool = Field(default=True, description="The server knows `stream_options.include_usage`.")
+    gives_reason: bool = Field(
+        default=True, description="The server says why a reply ended; false where only `[DONE]` ends it."
+    )
     catalogue: list[str] = Field(
         default=[], description="Names in LiteLLM's catalogue under which its models stand."
     )
@@ -146,7 +162,10 @@ class TimerSettings(Table):
     """How long one request may take, in seconds."""
 
     connect: Seconds = Field(default=5.0, description="Until the connection stands.")
-    first: Seconds = Field(default=300.0, description="Until the first piece of content.")
+    headers: Seconds | None = Field(
+        default=None, description="Until the answer begins, at most `first`; null for as long as `first`."
+    )
+    first: Seconds = Field(default=300.0, description="From the start to the first piece of content.")
     idle: Seconds = Field(default=120.0, description="Between two pieces of content.")
     total: Seconds = Field(default=3600.0, description="The whole request.")
 

@@ -38,7 +38,7 @@ TEMPLATE = """\
 # shell: {timeout_seconds: 600}
 
 ## Seconds that one request may take.
-# timers: {connect: 5, first: 300, idle: 120, total: 3600}
+# timers: {connect: 5, first: 300, idle: 120, total: 3600}  # seconds; also at a link
 
 ## When every link rests a job waits for the first that is back, as long as `limits.hours` lets it;
 ## `fail` ends it instead. `max_wait` is the most hours for one request.

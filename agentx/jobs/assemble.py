@@ -19,6 +19,7 @@ from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
+from agentx.chain.ledger import Price
 from agentx.chain.walk import MAX_WAIT_SECONDS, PATIENCE_SECONDS, Chain
 from agentx.config.links import Link
 from agentx.config.load import Config
@@ -27,7 +28,7 @@ from agentx.context.engine import Context
 from agentx.context.restore import restore, restored_seq
 from agentx.errors import StopRequested
 from agentx.events import Warned
-from agentx.jobs.status import Meter, totals
+from agentx.jobs.meter import SEEN, Meter, totals
 from agentx.jobs.store import Job, Order
 from agentx.jobs.workspace import INSTRUCTIONS, changed_since, instructions_of, read_text
 from agentx.journal import Entry, Journal
@@ -37,10 +38,13 @@ from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
 from agentx.wires.make import Wires, client
-from agentx.wires.messages import Timers, Usage
+from agentx.wires.messages import Usage
+from agentx.wires.timing import general
 
 Listener = Callable[[Entry], None]
 NAP_SECONDS = 0.5
+SEEN_SECONDS = 2.0
+"""How often a process that waits says that it is alive: a wait that is killed counts up to there."""
 LONG_KEY = 20
 """Characters; a shorter key without a digit is a placeholder."""
 SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
@@ -101,7 +105,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         toolbox=toolbox,
         wires=wires.of,
         price=price_of(registry),
-        timers=timers_of(around.config),
+        timers=general(around.config.settings.timers),
         numbers=Numbers(
             fraction=settings.compaction.fraction,
             cap=settings.compaction.cap,
@@ -176,11 +180,12 @@ def _chain(
         now=around.now,
         sleep=_watchful_sleep(journal, limits_of(around.config), around.sleep),
         random=random.random,
-        timers=timers_of(around.config),
+        timers=general(around.config.settings.timers),
         max_wait_seconds=longest,
         patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
         learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
         guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
+        price=lambda link, usage: turns().price(link, usage),
         log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
 
@@ -199,11 +204,6 @@ def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
         log.write(hide(text))
 
 
-def timers_of(config: Config) -> Timers:
-    timers = config.settings.timers
-    return Timers(connect=timers.connect, first=timers.first, idle=timers.idle, total=timers.total)
-
-
 def _watchful_sleep(
     journal: Journal, limits: Limits, nap: Callable[[float], Awaitable[None]]
 ) -> Callable[[float], Awaitable[None]]:
@@ -214,12 +214,16 @@ def _watchful_sleep(
         return totals(journal, time.time())
 
     async def sleep(seconds: float) -> None:
-        left = seconds
+        left, unseen = seconds, 0.0
         allowed = math.inf if limits.hours is None else limits.hours * 3600 - used().seconds
         while left > 0:
             await nap(min(left, NAP_SECONDS))
             left -= NAP_SECONDS
             allowed -= NAP_SECONDS
+            unseen += NAP_SECONDS
+            if unseen >= SEEN_SECONDS:
+                journal.set_meta(SEEN, str(time.time()))
+                unseen = 0.0
             for letter in journal.letters("stop"):
                 journal.take(letter)
                 raise StopRequested("stopped on request while waiting; nothing is lost")
@@ -254,14 +258,14 @@ def cheap_link(config: Config) -> Link | None:
     return config.link(compaction.summary_model) if compaction.summary_model and compaction.summaries else None
 
 
-def price_of(registry: WindowRegistry) -> Callable[[Link, Usage], float | None]:
+def price_of(registry: WindowRegistry) -> Price:
     """US dollars of one reply. One's own server costs nothing; an unknown price is None, never 0."""
 
-    def price(link: Link, usage: Usage) -> float | None:
+    def price(link: Link, usage: Usage | None) -> float | None:
         if link.provider.self_hosted:
             return 0.0
-        found = registry.price(link)
-        if found is None:
+        found = None if usage is None else registry.price(link)
+        if usage is None or found is None:
             return None
         fresh = usage.input - usage.cache_read - usage.cache_write
         cached = usage.cache_read * found.cache_read + usage.cache_write * found.cache_write

@@ -15,10 +15,10 @@ from dataclasses import asdict, replace
 from agentx import __version__
 from agentx.agent.ending import Ending, ending_of, interrupted, unfinished
 from agentx.errors import AgentxError, StateError
-from agentx.events import JobEnded, JobResumed, JobStarted, Warned
+from agentx.events import JobEnded, JobResumed, JobStarted, Warned, utc
 from agentx.jobs.assemble import Surroundings, assemble, key_values, limits_of, write_log
 from agentx.jobs.lock import JobLock, Owner
-from agentx.jobs.status import totals
+from agentx.jobs.meter import SEEN, totals
 from agentx.jobs.store import Job, Order
 from agentx.journal import Journal
 from agentx.tools.cleaning import Redactor
@@ -63,7 +63,8 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
         was = journal.last("job.ended", "job.resumed", "job.started")
         ended = was.event if was and isinstance(was.event, JobEnded) else None
         reason = ended.ending if ended else "interrupted"
-        journal.append(JobResumed(reason=reason, version=__version__))
+        seen = journal.meta(SEEN) if ended is None else None
+        journal.append(JobResumed(reason=reason, version=__version__, seen=utc(float(seen)) if seen else None))
         for letter in journal.letters("stop"):
             journal.take(letter)
     journal.set_meta("owner", json.dumps(asdict(Owner.current())))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentx.agent.limits import Totals
 from agentx.errors import StateError
 from agentx.events import Requested, ToolStarted, Waiting
 from agentx.jobs.lock import Owner, held
+from agentx.jobs.meter import totals
 from agentx.jobs.store import Job
 from agentx.journal import Journal
 
@@ -148,63 +149,3 @@ def shortened(arguments: Mapping[str, Any], most: int = 60) -> str:
     """The arguments of a call in a few words, for people."""
     text = " ".join(" ".join(str(value).split()) for value in arguments.values()).strip()
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def totals(journal: Journal, now: float | None = None) -> Totals:
-    """What the job has used. Time counts only while a process ran; *now* closes a run that still goes on."""
-    return Meter(journal).read(now)
-
-
-class Meter:
-    """The totals of a journal that grows: who asks at each turn reads each time only what is new."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._seen = 0
-        self._used = Totals()
-
-    def read(self, now: float | None = None) -> Totals:
-        """The totals; *now* closes a run that still goes on."""
-        ((newest,),) = self._journal.query("select coalesce(max(seq), 0) from entries")
-        used, new = self._used, (self._seen, newest)
-        (row,) = self._journal.query(
-            "select total(json_extract(data, '$.purpose') = 'turn'), total(json_extract(data, '$.cost')),"
-            " total(json_extract(data, '$.cost') is null), total(json_extract(data, '$.usage.input')),"
-            " total(json_extract(data, '$.usage.output')) from entries"
-            " where type = 'reply' and seq > ? and seq <= ?",
-            new,
-        )
-        counts = dict(
-            self._journal.query(
-                "select type, count(*) from entries where type in ('compaction', 'link.switched')"
-                " and seq > ? and seq <= ? group by type",
-                new,
-            )
-        )
-        self._seen = newest
-        self._used = used = Totals(
-            turns=used.turns + int(row[0]),
-            cost=used.cost + row[1],
-            unpriced=used.unpriced + int(row[2]),
-            input=used.input + int(row[3]),
-            output=used.output + int(row[4]),
-            compactions=used.compactions + counts.get("compaction", 0),
-            switches=used.switches + counts.get("link.switched", 0),
-        )
-        seconds = round(_seconds_at_work(self._journal, now), 3)
-        return replace(used, cost=round(used.cost, 6), seconds=seconds)
-
-
-def _seconds_at_work(journal: Journal, now: float | None) -> float:
-    """Each run counts from its first entry to its last; what lies between two runs does not."""
-    starts = journal.query(
-        "select seq, time from entries where type in ('job.started', 'job.resumed') order by seq"
-    )
-    total = 0.0
-    for (_, begin), following in zip(starts, [*starts[1:], None], strict=True):
-        before = "" if following is None else f" where seq < {int(following[0])}"
-        ((end,),) = journal.query(f"select time from entries{before} order by seq desc limit 1")
-        if following is None and now is not None:
-            end = max(end, now)
-        total += max(0.0, end - begin)
-    return total

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentx.testing.brain import Brain
+from agentx.testing.faces import Face
 from agentx.testing.faults import (
     RATE_LIMIT,
     Blanks,
@@ -47,7 +47,7 @@ from agentx.testing.faults import (
     Unresolvable,
     always,
 )
-from agentx.testing.server import FaultServer, says_hello
+from agentx.testing.server import FaultServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,8 @@ STREAMS = {
     "cut-stream": Named(CutStream(), "a stream that breaks after three pieces"),
     "error-event": Named(ErrorInStream(), "a stream with an error after three pieces"),
     "overloaded-event": Named(
-        ErrorInStream(type="overloaded_error"), "a stream that says it is overloaded after three pieces"
+        ErrorInStream(message="Overloaded", type="overloaded_error"),
+        "a stream that says it is overloaded after three pieces",
     ),
     "no-finish": Named(NoFinish(), "a stream that ends without a finish reason"),
     "empty-stream": Named(EmptyStream(), "a stream of nothing at all"),
@@ -164,8 +165,8 @@ NAMED: Mapping[str, Named] = {
 }  # fmt: skip
 
 
-def failing(fault: Fault | Unreachable, brain: Brain = says_hello) -> FaultServer:
+def failing(fault: Fault | Unreachable, *, face: Face = "openai") -> FaultServer:
     """A server whose every chat ends in *fault*."""
     if isinstance(fault, Refused | Unresolvable | TlsCut):
-        return FaultServer(brain, unreachable=fault)
-    return FaultServer(brain, schedule=always(fault))
+        return FaultServer(face=face, unreachable=fault)
+    return FaultServer(face=face, schedule=always(fault))

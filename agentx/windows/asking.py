@@ -25,6 +25,7 @@ LARGEST_ANSWER = 8 << 20
 NO_SUCH_ROUTE = (404, 405, 410, 501)
 
 Key = tuple[Ask, str | None]
+Who = tuple[str, str | None]
 Next = Callable[[Link, Answers, Iterable[Ask]], tuple[Ask, ...]]
 """What to ask next, given the answers so far and all that was asked."""
 
@@ -51,17 +52,17 @@ class Asker:
         self._now = now
         self._troubles: dict[Key, Trouble] = {}
 
-    async def ask(self, links: Iterable[Link], more: Next, timeout: float) -> Mapping[str, Answers]:
-        """The answers by link identity; after *timeout* seconds those that came. Never raises for a server's sake.
+    async def ask(self, links: Iterable[Link], more: Next, timeout: float) -> Mapping[Who, Answers]:
+        """The answers by `asked_as`; after *timeout* seconds those that came. Never raises for a server's sake.
 
         Each link is asked what *more* wants, again and again until it wants nothing. Servers do not wait for each
         other. The same question with the same key is asked once, however many links want it.
         """
         groups: dict[tuple[str, str | None], list[Link]] = {}
-        for link in {link.identity: link for link in links if self.has_key(link)}.values():
+        for link in {asked_as(link): link for link in links if self.has_key(link)}.values():
             groups.setdefault((_server(link), link.key_variable), []).append(link)
         found = await asyncio.gather(*(self._group(group, more, timeout) for group in groups.values()))
-        return {identity: answers for one in found for identity, answers in one.items()}
+        return {who: answers for one in found for who, answers in one.items()}
 
     def has_key(self, link: Link) -> bool:
         """The key that the provider wants is there, or it wants none."""
@@ -104,7 +105,7 @@ class Asker:
         wait = AGAIN_AFTER_NO_SECONDS if trouble.final else AGAIN_AFTER_SECONDS
         return self._now() - trouble.at >= wait
 
-    async def _group(self, links: list[Link], more: Next, timeout: float) -> dict[str, Answers]:
+    async def _group(self, links: list[Link], more: Next, timeout: float) -> dict[Who, Answers]:
         """The answers for *links*, which share a server and a key: round by round, until nothing is wanted."""
         clock = asyncio.get_running_loop().time
         end = clock() + timeout
@@ -128,7 +129,7 @@ class Asker:
             values |= {ask: value for (ask, _), value in zip(due, answers, strict=True) if value is not None}
             if not askers or self._is_dead(askers):
                 break
-        return {link.identity: Answers(values) for link in links}
+        return {asked_as(link): Answers(values) for link in links}
 
     def _is_dead(self, askers: Mapping[Ask, Link]) -> bool:
         """No question of this round reached anybody: others would not either."""
@@ -188,6 +189,11 @@ class Asker:
         if link.provider.auth == "bearer":
             return {"authorization": f"Bearer {key}"}
         return {link.provider.auth: key}
+
+
+def asked_as(link: Link) -> Who:
+    """What tells the answers for *link* from those for others: its identity, and the variable of its key."""
+    return link.identity, link.key_variable
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:

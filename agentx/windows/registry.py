@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
@@ -13,7 +14,7 @@ import httpx
 from agentx.config.links import Link
 from agentx.config.paths import Paths
 from agentx.config.paths import paths as folders
-from agentx.windows.asking import Asker, Trouble
+from agentx.windows.asking import Asker, Trouble, asked_as
 from agentx.windows.cache import Cache
 from agentx.windows.catalogue import Catalogue, Price, catalogue_file
 from agentx.windows.known import Heard, Held, Known, Learned
@@ -46,6 +47,7 @@ class WindowRegistry:
         now: Callable[[], float],
     ) -> None:
         self._asker = Asker(client, environ, now)
+        self._environ = environ
         self._cache = cache
         self._tables = tables
         self._catalogue = catalogue
@@ -78,13 +80,13 @@ class WindowRegistry:
 
     def untold(self, link: Link) -> tuple[str, ...]:
         """The warnings that this registry has not given out yet."""
-        fresh = [text for text in self.warnings(link) if (link.identity, text) not in self._told]
-        self._told.update((link.identity, text) for text in fresh)
+        fresh = [text for text in self.warnings(link) if (self._record(link), text) not in self._told]
+        self._told.update((self._record(link), text) for text in fresh)
         return tuple(fresh)
 
     def recognised(self, link: Link) -> str | None:
         """The name of the probe that knew the server of *link*, now or the last time."""
-        heard = self._heard.get(link.identity) or self._cache.get(link.identity).heard
+        heard = self._heard.get(self._record(link)) or self._cache.get(self._record(link)).heard
         return heard and heard.probe
 
     def price(self, link: Link) -> Price | None:
@@ -96,10 +98,10 @@ class WindowRegistry:
 
         Another value on another call would reload the model each time.
         """
-        known = self._num_ctx.get(link.identity) or choose_num_ctx(link, self._heard.get(link.identity))
+        known = self._num_ctx.get(self._record(link)) or choose_num_ctx(link, self._heard.get(self._record(link)))
         if known is None:
             return self.window(link).size
-        self._num_ctx[link.identity] = known
+        self._num_ctx[self._record(link)] = known
         return known
 
     async def refresh(
@@ -116,7 +118,7 @@ class WindowRegistry:
         """Ask a self-hosted server again, cheaply: only what it is known to be, and at most every ten seconds."""
         if not link.provider.self_hosted:
             return
-        if abs(self._now() - self._touched.get(link.identity, -math.inf)) >= TOUCH_EVERY_SECONDS:
+        if abs(self._now() - self._touched.get(self._record(link), -math.inf)) >= TOUCH_EVERY_SECONDS:
             await self._ask([link], TOUCH_TIMEOUT_SECONDS, sure=True)
 
     def learn(self, link: Link, limit: int, evidence: str, *, guessed: bool = False) -> Window | None:
@@ -126,11 +128,11 @@ class WindowRegistry:
         *guessed*: it is only probable. It goes never below what a whole reply showed, and counts for an hour.
         """
         if guessed:
-            limit = max(limit, self._largest.get(link.identity, 0))
+            limit = max(limit, self._largest.get(self._record(link), 0))
         if believable(limit) is None:
             return None
         before = self.window(link).size
-        heard = self._heard.get(link.identity)
+        heard = self._heard.get(self._record(link))
         served = heard.reading.served if heard else None
         new = Learned(limit=limit, evidence=evidence, at=self._now(), served=served)
 
@@ -143,7 +145,7 @@ class WindowRegistry:
             learned = old if old and old.limit < limit and not expired else new
             return replace(known, learned=learned, held=held)
 
-        self._cache.update(link.identity, lowered)
+        self._cache.update(self._record(link), lowered)
         after = self.window(link)
         return after if after.size < before else None
 
@@ -155,18 +157,18 @@ class WindowRegistry:
         alone count where the prompt has a budget of its own, and where a server may drop its beginning while it
         writes on (Ollama, llama.cpp with context shift).
         """
-        if link.identity in self._succeeded:
+        if self._record(link) in self._succeeded:
             self._asker.reached(link)
         else:  # local servers load a model, and change what they say, with the first request
             self._asker.forget(link)
-        self._succeeded[link.identity] = self._now()
+        self._succeeded[self._record(link)] = self._now()
         before = self.window(link)
         alone = link.provider.may_truncate or before.prompt is not None or not before.shared
         tokens = prompt_tokens if alone and prompt_tokens is not None else total_tokens
         if believable(tokens) is None:
             return None
-        self._largest[link.identity] = max(tokens, self._largest.get(link.identity, 0))
-        known = self._cache.get(link.identity)
+        self._largest[self._record(link)] = max(tokens, self._largest.get(self._record(link), 0))
+        known = self._cache.get(self._record(link))
         limits = [one.limit for one in (known.learned, known.guess) if one]
         if tokens <= before.size and not (limits and tokens > min(limits)):
             return None
@@ -178,19 +180,29 @@ class WindowRegistry:
             guess = known.guess if known.guess and known.guess.limit >= tokens else None
             return replace(known, learned=limit, guess=guess, held=held)
 
-        self._cache.update(link.identity, raised)
+        self._cache.update(self._record(link), raised)
         after = self.window(link)
         return after if after.size > before.size else None
 
     def forget(self, link: Link) -> None:
         """Drop all that was learned and heard of *link*."""
-        self._cache.update(link.identity, lambda _: Known())
+        self._cache.update(self._record(link), lambda _: Known())
         for store in (self._heard, self._num_ctx, self._touched, self._succeeded, self._granted, self._largest):
-            store.pop(link.identity, None)
+            store.pop(self._record(link), None)
         self._asker.forget(link)
 
+    def _record(self, link: Link) -> str:
+        """What all that is known of *link* stands under: at a hosted provider each account has its own windows.
+
+        The account is told apart by its key, of which too little stands there to find it.
+        """
+        key = "" if link.provider.self_hosted else self._environ.get(link.key_variable or "", "").strip()
+        if not key:
+            return link.identity
+        return f"{link.identity} account {hashlib.sha256(f'{link.endpoint} {key}'.encode()).hexdigest()[:8]}"
+
     def _decide(self, link: Link) -> Resolution:
-        known, heard = self._cache.get(link.identity), self._heard.get(link.identity)
+        known, heard = self._cache.get(self._record(link)), self._heard.get(self._record(link))
         return decide(
             link,
             Facts(
@@ -202,33 +214,33 @@ class WindowRegistry:
                 held=known.held,
                 table=self._tables.window(link),
                 catalogue=self._catalogue.window(link),
-                num_ctx=self._num_ctx.get(link.identity) or choose_num_ctx(link, heard),
-                granted=self._granted.get(link.identity),
+                num_ctx=self._num_ctx.get(self._record(link)) or choose_num_ctx(link, heard),
+                granted=self._granted.get(self._record(link)),
                 silence=self._silence(link),
             ),
         )
 
     def _stale(self, link: Link) -> bool:
-        heard = self._heard.get(link.identity) or self._cache.get(link.identity).heard
+        heard = self._heard.get(self._record(link)) or self._cache.get(self._record(link)).heard
         return heard is None or self._now() - heard.at >= HOSTED_AGE_SECONDS
 
     async def _ask(self, links: Sequence[Link], timeout: float, *, sure: bool) -> None:
         links = [link for link in links if _has_address(link)]
 
         def more(link: Link, answers: Answers, asked: Iterable[Ask]) -> tuple[Ask, ...]:
-            heard = self._heard.get(link.identity)
+            heard = self._heard.get(self._record(link))
             return questions(link, answers, asked, self._guess(link), sure=sure and heard is not None)
 
         answers = await self._asker.ask(links, more, timeout)
         now = self._now()
         for link in links:
-            self._touched[link.identity] = now
-            if link.identity in answers:
-                self._hear(link, answers[link.identity], now)
+            self._touched[self._record(link)] = now
+            if asked_as(link) in answers:
+                self._hear(link, answers[asked_as(link)], now)
 
     def _guess(self, link: Link) -> str | None:
         """What kind of server answers *link*: what it last was, else the one that its card speaks of."""
-        heard = self._heard.get(link.identity) or self._cache.get(link.identity).heard
+        heard = self._heard.get(self._record(link)) or self._cache.get(self._record(link)).heard
         if heard:
             return heard.probe
         named = [name for name in link.provider.probes if name != "openai_list"]
@@ -236,7 +248,7 @@ class WindowRegistry:
 
     def _hear(self, link: Link, answers: Answers, now: float) -> None:
         found = read_all(link, answers)
-        before = self._heard.get(link.identity) or self._cache.get(link.identity).heard
+        before = self._heard.get(self._record(link)) or self._cache.get(self._record(link)).heard
         if found is None:
             if link.provider.self_hosted or not self._asker.says_no(link, answers):
                 return
@@ -245,10 +257,10 @@ class WindowRegistry:
             name, reading = found[0].name, found[1]
         if before and before.probe == name and not reading.trained:  # an answer of several did not come
             reading = replace(reading, trained=before.reading.trained)
-        if reading.served and now - self._succeeded.get(link.identity, -math.inf) < JUST_NOW_SECONDS:
-            self._granted[link.identity] = reading.served
+        if reading.served and now - self._succeeded.get(self._record(link), -math.inf) < JUST_NOW_SECONDS:
+            self._granted[self._record(link)] = reading.served
         heard = Heard(reading=reading, probe=name, at=now)
-        self._heard[link.identity] = heard
+        self._heard[self._record(link)] = heard
 
         def newer(known: Known) -> Known:
             learned, guess = (
@@ -263,7 +275,7 @@ class WindowRegistry:
             said = known.heard if had and not reading.found else heard
             return Known(heard=said, learned=learned, guess=guess, held=held)
 
-        self._cache.update(link.identity, newer)
+        self._cache.update(self._record(link), newer)
 
     def _silence(self, link: Link) -> str | None:
         """Why the server of *link* said nothing."""
@@ -275,7 +287,7 @@ class WindowRegistry:
     def _trouble(self, link: Link) -> Trouble | None:
         """Why nothing was heard lately; None when something was, whatever else failed."""
         trouble = self._asker.trouble(link) if _has_address(link) else None
-        heard = self._heard.get(link.identity)
+        heard = self._heard.get(self._record(link))
         return None if trouble and heard and heard.at >= trouble.at else trouble
 
 

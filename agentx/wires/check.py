@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentx.errors import ErrorClass, RequestFailed
 from agentx.wires.gather import is_object
-from agentx.wires.messages import Reply
+from agentx.wires.messages import Reply, Request
 
 CUT = ("length", "window")
+SHORT_OF = 100
+"""A text that is cut with less than this part of what it was allowed, and of the window, was not cut by either."""
 
 
 def check(reply: Reply) -> None:
@@ -42,10 +46,28 @@ def check(reply: Reply) -> None:
         ids.add(call.id)
 
 
+def check_length(reply: Reply, request: Request, window: int) -> None:
+    """Raises RequestFailed (`invalid_reply`) for a text that was cut far short of what it was allowed, with room
+    left in the *window*: a server that stops after a few tokens will do so again, and nobody can go on from there.
+    """
+    if reply.finish not in CUT or reply.usage is None or request.max_tokens is None:
+        return
+    used, output = reply.usage.input + reply.usage.output, reply.usage.output
+    if output * SHORT_OF < request.max_tokens and used + request.max_tokens < window:
+        what = f"cut after {output:,} tokens, with {request.max_tokens:,} allowed and room for them"
+        raise _refused(reply, "invalid_reply", what)
+
+
 def _length(reply: Reply) -> str:
     """Where it was cut."""
     limit = "the end of the window" if reply.finish == "window" else "its length limit"
     return f"at {limit}" + (f" after {reply.usage.output:,} tokens" if reply.usage else "")
+
+
+def unended(reply: Reply) -> RequestFailed:
+    """*reply* came without a reason for its end: nobody says that it is whole."""
+    failed = _refused(reply, "invalid_reply", "no reason was given why the reply ended: it may be cut")
+    return replace(failed, hint="if this server never gives one, set `gives_reason: false` at its provider")
 
 
 def _refused(reply: Reply, error_class: ErrorClass, what: str, body: str = "") -> RequestFailed:
@@ -56,5 +78,5 @@ def _refused(reply: Reply, error_class: ErrorClass, what: str, body: str = "") -
         headers=reply.headers,
         body=body[: 64 * 1024],
         error_class=error_class,
-        prompt_tokens=reply.usage.input if reply.usage else None,
+        usage=reply.usage.to_json() if reply.usage else {},
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agentx.errors import RequestFailed
 from agentx.wires.finish import BROKEN, finish_of
 from agentx.wires.messages import Finish, Usage
 from agentx.wires.transport import Broken, excerpt
@@ -114,6 +117,17 @@ class Gathered:
                 return last
         self.calls.append(PartialCall(index=index))
         return self.calls[-1]
+
+
+@contextmanager
+def counted(gathered: Gathered) -> Generator[None]:
+    """A failure inside says what the server had counted before: it is paid for all the same."""
+    try:
+        yield
+    except RequestFailed as error:
+        if gathered.usage is not None:
+            error.usage = gathered.usage.to_json()
+        raise
 
 
 def error_in(chunk: dict[str, Any]) -> bool:

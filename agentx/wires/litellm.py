@@ -23,7 +23,7 @@ from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
 from agentx.wires.dialect import openai_messages, openai_tools
 from agentx.wires.families import cache_style
-from agentx.wires.gather import Gathered
+from agentx.wires.gather import Gathered, counted
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.rendered import compact
@@ -79,12 +79,13 @@ class LiteLLMWire:
         attempt = _Attempt(f"{self.provider.name}/{request.model}", key)
         arguments = completion(request, self.provider, key, timers)
         sent = compact(arguments["messages"])
-        async with attempt.translated(Clock(timers)) as clock:
-            stream: Any = await litellm.acompletion(**arguments)
-            attempt.stream = stream
-            async for chunk in stream:
-                attempt.take(chunk.model_dump(exclude_none=True), clock)
-            attempt.close()
+        with counted(attempt.gathered):
+            async with attempt.translated(Clock(timers)) as clock:
+                stream: Any = await litellm.acompletion(**arguments)
+                attempt.stream = stream
+                async for chunk in stream:
+                    attempt.take(chunk.model_dump(exclude_none=True), clock)
+                attempt.close()
         facts = Facts(
             sent=sent,
             seconds=self.monotonic() - started,

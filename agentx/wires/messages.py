@@ -143,10 +143,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """Seconds. `connect`: until the connection stands. `first`: until the first content. `idle`: between two
-    pieces of content (comments, blanks and empty deltas do not count). `total`: the whole attempt."""
+    """Seconds. `connect`: until the connection stands. `headers`: until the answer begins, at most `first`; None
+    for as long. `first`: from the start to the first content. `idle`: between two pieces of content (comments,
+    blanks and empty deltas do not count). `total`: the whole attempt."""
 
     connect: float = 5.0
+    headers: float | None = None
     first: float = 300.0
     idle: float = 120.0
     total: float = 3600.0

@@ -14,6 +14,7 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.wires.dialect import ollama_body
+from agentx.wires.gather import counted
 from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.openai import address
@@ -53,7 +54,8 @@ class OllamaWire:
         )
         reader = OllamaReader()
         try:
-            headers = await post(self.client, call, timers, reader)
+            with counted(reader.gathered):
+                headers = await post(self.client, call, timers, reader)
         except RequestFailed as error:
             inner = inner_error(error.body)
             if error.phase != "status" or inner == error.body:

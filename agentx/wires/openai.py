@@ -12,6 +12,7 @@ from agentx.config.links import Provider
 from agentx.errors import ConfigError, Problem
 from agentx.wires.count import server_count
 from agentx.wires.dialect import openai_body
+from agentx.wires.gather import counted
 from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.readers import ChatReader
@@ -52,11 +53,13 @@ class OpenAIWire:
             secret=key,
         )
         reader = ChatReader()
-        headers = await post(self.client, call, timers, reader)
+        with counted(reader.gathered):
+            headers = await post(self.client, call, timers, reader)
         facts = Facts(
             sent=call.body,
             seconds=self.monotonic() - started,
             headers=headers,
+            gives_reason=provider.gives_reason,
             clamps_at_window=not CLAMPING_PROBES.isdisjoint(provider.probes),
         )
         return whole_reply(reader.gathered, request, facts)

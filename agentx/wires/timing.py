@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import replace
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from agentx.config.links import Link
 from agentx.wires.messages import Timers
+
+if TYPE_CHECKING:
+    from agentx.config.settings import TimerSettings
 
 BEAT_SECONDS = 1.0
 FROZEN_SECONDS = 1.0
 """A beat that comes so late was not late by itself: the process stood still, and so did what it waited for."""
+
+
+def general(settings: TimerSettings) -> Timers:
+    """The timers that hold for every link that says nothing else."""
+    return Timers(
+        connect=settings.connect,
+        headers=settings.headers,
+        first=settings.first,
+        idle=settings.idle,
+        total=settings.total,
+    )
+
+
+def timers_for(link: Link, timers: Timers) -> Timers:
+    """Those of *link*: what it says itself, else what its model needs, else *timers*."""
+    slow = (each.first for each in link.provider.slow if re.search(each.match, link.model, re.IGNORECASE))
+    return replace(timers, **{"first": max([timers.first, *slow]), **link.timers})
 
 
 class Clock:
@@ -23,9 +47,11 @@ class Clock:
         self.timers = timers
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
+        headers = timers.first if timers.headers is None else min(timers.headers, timers.first)
         self._end = now + timers.total
-        self._due = now + timers.first
-        self._reason = f"no content within {timers.first:g} s"
+        self._first = now + timers.first
+        self._due = now + headers
+        self._reason = f"no answer within {headers:g} s"
         self._limit = asyncio.timeout(None)
         self._beat: asyncio.TimerHandle | None = None
         self._next = now
@@ -42,6 +68,11 @@ class Clock:
         if self._beat is not None:
             self._beat.cancel()
         return await self._limit.__aexit__(kind, error, trace)
+
+    def answered(self) -> None:
+        """The answer has begun; nothing is said yet."""
+        self._reason = f"no content within {self.timers.first:g} s"
+        self._due = self._first
 
     def content(self) -> None:
         """A piece of content came: the next one must come within `idle`."""
@@ -71,6 +102,7 @@ class Clock:
         now = self._loop.time()
         if now - expected > FROZEN_SECONDS:
             self._due += now - expected
+            self._first += now - expected
             self._end += now - expected
         if now >= min(self._due, self._end):
             self._limit.reschedule(now)

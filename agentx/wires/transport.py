@@ -107,6 +107,7 @@ async def _exchange(
 ) -> None:
     response = await client.send(_request(client, call, clock.timers), stream=True)
     responses.append(response)
+    clock.answered()
     try:
         if not response.is_success:
             body = await _error_text(response)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentx.wires.check import check
+from agentx.wires.check import check, unended
 from agentx.wires.gather import Gathered, PartialCall
 from agentx.wires.messages import Finish, Message, Reply, Request, ToolCall
 from agentx.wires.written import without_thought, written_call
@@ -15,11 +15,13 @@ from agentx.wires.written import without_thought, written_call
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the wire knows of the attempt. `sent` is what was sent: call ids that the server did not give are
-    made from it. `clamps_at_window`: this server cuts a reply short of `max_tokens` only at the window."""
+    made from it. `gives_reason`: without a reason for its end a reply is cut. `clamps_at_window`: this server
+    cuts a reply short of `max_tokens` only at the window."""
 
     sent: bytes
     seconds: float
     headers: Mapping[str, str]
+    gives_reason: bool = True
     clamps_at_window: bool = False
 
 
@@ -45,6 +47,8 @@ def whole_reply(gathered: Gathered, request: Request, facts: Facts) -> Reply:
         headers=facts.headers,
     )
     check(reply)
+    if gathered.finish is None and facts.gives_reason:
+        raise unended(reply)
     return reply
 
 

@@ -266,8 +266,50 @@ def test_the_message_is_one_clean_line() -> None:
 
 def test_scopes_tell_how_far_a_failure_reaches() -> None:
     scopes = {code: classify(failed(code), PROVIDER, NOW).scope for code in (400, 401, 402, 404, 429, 500)}
-    assert scopes == {400: "request", 401: "key", 402: "account", 404: "model", 429: "key", 500: "provider"}
+    assert scopes == {400: "request", 401: "key", 402: "account", 404: "model", 429: "model", 500: "provider"}
     assert classify(failed(None, phase="connect"), PROVIDER, NOW).scope == "network"
+
+
+@pytest.mark.parametrize(
+    ("card", "status", "body", "reach"),
+    [
+        ("openai", 401, error("Incorrect API key provided", code="invalid_api_key"), "key"),
+        ("openai", 403, error("You have no access to this model."), "link"),
+        ("openai", 429, error("You exceeded your current quota", code="insufficient_quota"), "key"),
+        ("openai", 429, error("Rate limit reached for gpt-5", code="rate_limit_exceeded"), "link"),
+        ("openai", 404, error("The model does not exist", code="model_not_found"), "link"),
+        ("openai", 503, error("overloaded", code="slow_down"), "link"),
+        ("openai", 500, "", "link"),
+        ("anthropic", 400, error("Your credit balance is too low to access the API"), "key"),
+        ("gemini", 400, error("API key not valid", details=[{"reason": "API_KEY_INVALID"}]), "key"),
+        ("gemini", 429, error("You exceeded your current quota", status="RESOURCE_EXHAUSTED", details=[
+            {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}]), "link"),
+        ("groq", 429, error("Rate limit reached for model `x` on tokens per day (TPD): Limit 100000"), "link"),
+        ("openrouter", 402, error("This request requires more credits, or fewer max_tokens. You requested up to "
+                                  "64000 tokens, but can only afford 1234."), "link"),
+        ("openrouter", 402, error("Insufficient credits"), "key"),
+        ("openrouter", 429, error("Rate limit exceeded: free-models-per-day", code=429), "link"),
+        ("openrouter", 403, error("Key limit exceeded (total limit)", code=403), "key"),
+        ("copilot", 402, error("quota exceeded", code="quota_exceeded"), "link"),
+        ("bedrock", 403, {"__type": "AccessDeniedException", "message": "You don't have access to the model"},
+         "link"),
+        ("bedrock", 403, {"__type": "UnrecognizedClientException", "message": "The security token is invalid"},
+         "key"),
+        ("zai", 429, error("limit", code="1308"), "key"),
+    ],
+)  # fmt: skip
+def test_a_failure_reaches_as_far_as_its_words_say(
+    shipped_card: Callable[[str], Provider], card: str, status: int, body: Any, reach: str
+) -> None:
+    assert classify(failed(status, body), shipped_card(card), NOW).reach == reach
+
+
+def test_an_address_that_cannot_be_reached_cannot_for_any_model() -> None:
+    assert classify(failed(None, phase="connect"), PROVIDER, NOW).reach == "address"
+    assert classify(failed(None, phase="connect", timed_out=True), PROVIDER, NOW).reach == "address"
+    assert classify(failed(None, phase="headers"), PROVIDER, NOW).reach == "link"
+    assert classify(failed(407), PROVIDER, NOW).reach == "link"
+    assert classify(failed(None, phase="connect", error_class="auth"), PROVIDER, NOW).reach == "key"
 
 
 def test_a_refused_connection_never_stood_and_a_missing_key_sent_nothing() -> None:

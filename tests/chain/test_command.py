@@ -16,6 +16,7 @@ from agentx.cli.chain import chain
 from agentx.cli.session import Session
 from agentx.config.paths import paths
 from agentx.errors import UsageError
+from agentx.testing.faults import Status
 from agentx.testing.server import FaultServer
 
 Run = Callable[..., Result]
@@ -111,3 +112,13 @@ def test_a_reset_lets_a_link_be_asked_again(run: Run, session: Session) -> None:
     assert json.loads(run("--reset", "box/scripted", "--json").stdout)["links"][0]["state"] == "ready"
     with pytest.raises(UsageError, match="there is no link `box`"):
         run("--reset", "box")
+
+
+@pytest.mark.parametrize(("names", "listed"), [(["scripted", "x"], True), (["x"], False)])
+def test_a_check_reads_a_bare_array_of_models(
+    run: Run, server: FaultServer, names: list[str], listed: bool
+) -> None:
+    """Together's list has nothing around it."""
+    server.list_fault = Status(200, body=json.dumps([{"id": name, "object": "model"} for name in names]))
+    row = json.loads(run("--check", "--json").stdout)["links"][0]
+    assert (row["check"]["ok"], row["check"]["listed"]) == (True, listed)

@@ -6,11 +6,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentx.chain.health import Health, Rest, rest_seconds
+from agentx.chain.health import FADE_SECONDS, Health, Rest, rest_seconds
 from agentx.config.links import Link
 from agentx.events import Event, Warned
 from agentx.testing.clock import VirtualClock
@@ -153,7 +154,7 @@ def test_a_late_answer_does_not_end_a_rest_that_another_job_has_learned_since(
     assert other.resting(link) is None
 
 
-def test_rests_belong_to_endpoint_model_and_key_variable(health: Health, link_of: LinkOf) -> None:
+def test_rests_belong_to_endpoint_model_and_key(health: Health, link_of: LinkOf) -> None:
     health.rest(link_of("a", key="ONE"), None, "server", "x")
     assert health.resting(link_of("a", key="TWO")) is None
     assert health.resting(link_of("b", key="ONE")) is None
@@ -184,6 +185,94 @@ def test_a_link_that_is_out_comes_back_when_its_key_changes(
     assert health.resting(link) is None
     health.close()
     assert b"old" not in (tmp_path / "health.db").read_bytes()
+
+
+@pytest.fixture
+def keyed(tmp_path: Path, clock: VirtualClock) -> Iterator[Health]:
+    made = Health(tmp_path / "keyed.db", environ={"KEY": "old", "SAME": "old", "OTHER": "new"}, now=clock.now)
+    yield made
+    made.close()
+
+
+def test_a_new_key_has_no_past_and_the_old_one_keeps_its_own(
+    tmp_path: Path, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    environ = {"KEY": "old"}
+    health = Health(tmp_path / "health.db", environ=environ, now=clock.now)
+    link = link_of("a", key="KEY")
+    health.rest(link, clock.now() + 900, "rate_limit", "slow down")
+    health.rest(link, None, "quota", "no money", reach="key")
+    environ["KEY"] = "new"
+    assert (health.resting(link), health.failures(link)) == (None, 0)
+    environ["KEY"] = "old"
+    rest = health.resting(link)
+    assert rest is not None
+    assert rest.error_class == "quota"
+    health.close()
+
+
+def test_what_concerns_a_key_holds_for_all_models_with_it(
+    keyed: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    link = link_of("a", key="KEY")
+    sibling = replace(link_of("a", key="SAME"), model="m2", name="a/m2")
+    others = [link_of("a", key="OTHER"), link_of("b", key="KEY")]
+    keyed.out(link, "auth", "refused", reach="key")
+    seen = keyed.resting(sibling)
+    assert seen is not None
+    assert (seen.out, seen.error_class, seen.reach) == (True, "auth", "key")
+    assert [keyed.resting(other) for other in others] == [None, None]
+    clock.advance(1)
+    keyed.succeeded(sibling, clock.now())
+    assert keyed.resting(link) is None
+
+
+def test_without_a_key_a_refusal_holds_for_one_model(keyed: Health, link_of: LinkOf) -> None:
+    link = link_of("a", self_hosted=True)
+    keyed.rest(link, None, "quota", "the cloud's", reach="key")
+    assert keyed.resting(link) is not None
+    assert keyed.resting(replace(link, model="m2")) is None
+
+
+def test_an_empty_purse_leaves_the_free_models(keyed: Health, link_of: LinkOf) -> None:
+    link = link_of("a", key="KEY")
+    keyed.rest(link, None, "quota", "no money", reach="key")
+    assert keyed.resting(replace(link, model="m2")) is not None
+    assert keyed.resting(replace(link, model="m2:free")) is None
+
+
+def test_what_concerns_an_address_holds_for_all_that_stands_there(keyed: Health, link_of: LinkOf) -> None:
+    link = link_of("a", key="KEY")
+    keyed.rest(link, None, "network", "refused", reach="address")
+    other_path = replace(link.provider, base_url="https://a.example/other")
+    other_port = replace(link.provider, base_url="https://a.example:8443/v1")
+    assert keyed.resting(replace(link, provider=other_path, api_key_env="OTHER", model="m2")) is not None
+    assert keyed.resting(replace(link, provider=other_port)) is None
+    keyed.forget(replace(link, model="m3"))
+    assert keyed.resting(link) is None
+
+
+def test_one_job_asks_for_all_that_share_a_rest(
+    health: Health, other: Health, clock: VirtualClock, link_of: LinkOf
+) -> None:
+    one, two = link_of("a"), replace(link_of("a"), model="m2")
+    health.rest(one, None, "network", "refused", reach="address")
+    clock.advance(5)
+    assert (health.claim(one), other.claim(two)) == (True, False)
+    health.release(one)
+    assert other.claim(two)
+
+
+def test_old_failures_are_forgotten(health: Health, clock: VirtualClock, link_of: LinkOf) -> None:
+    link = link_of("a")
+    for _ in range(3):
+        health.rest(link, None, "server", "x")
+        clock.advance(20)
+    clock.advance(FADE_SECONDS - 1)
+    assert health.failures(link) == 3
+    clock.advance(2)
+    assert (health.failures(link), health.last(link), health.claim(link)) == (0, None, True)
+    assert health.rest(link, None, "server", "x").until - clock.now() == 5
 
 
 def test_after_a_rest_one_job_asks_and_the_others_wait_for_it(

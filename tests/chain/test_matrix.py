@@ -1,5 +1,5 @@
-"""Every named fault over a real socket, with the bad link standing first, second and third: the good link answers,
-and the bad one is asked exactly as often as the table says."""
+"""Every named fault over a real socket, with the bad link standing first, second and third, on OpenAI's protocol
+and on Ollama's own: the good link answers, and the bad one is asked exactly as often as the table says."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from agentx.chain import Chain, Health, Link, Message, Reply, Request, Timers, Tool, Wire, link_at
+from agentx.chain import Chain, Health, Link, Message, Provider, Reply, Request, Timers, Tool, Wire, link_at
 from agentx.chain.decide import QUICK_PAUSE, QUICK_SPREAD
 from agentx.events import Event, LinkFailed
 from agentx.testing import FaultServer, VirtualClock, always
+from agentx.testing.faces import Face
 from agentx.testing.faults import Refused, TlsCut, Unresolvable, rate_limited
 from agentx.testing.named import NAMED, failing
-from agentx.wires.openai import OpenAIWire
+from agentx.wires.make import wire_for
 
-PLACES = (1, 2, 3)
+PLACES: list[tuple[Face, int]] = [(route, place) for route in ("openai", "ollama") for place in (1, 2, 3)]
 LONG = Timers(connect=20, first=30, idle=30, total=60)
 SHORT = Timers(connect=20, first=1, idle=1, total=60)
 """For the bad link of a row that never ends by itself."""
@@ -94,18 +95,28 @@ async def prepare(link: Link, reason: str) -> Request:
     return Request(model=link.model, messages=[hello], tools=[tool], max_tokens=50, estimate=50)
 
 
-async def ask(http: httpx.AsyncClient, name: str, place: int, calls: int = 1) -> Row:
+def link_to(server: FaultServer, name: str) -> Link:
+    """The link to *server*, over the protocol of its face."""
+    if server.face == "openai":
+        return link_at(server.v1, "scripted", name=name)
+    provider = Provider(name=name, card="ollama", wire="ollama", base_url=server.url)
+    return Link(provider=provider, model="scripted", name=name)
+
+
+async def ask(http: httpx.AsyncClient, name: str, face: Face, place: int, calls: int = 1) -> Row:
     """The chain with the fault *name* at *place*: busy links before it, a good one behind. Time stands still."""
     named, events, slept = NAMED[name], list[Event](), list[float]()
     now = VirtualClock(start=time.time()).now
     with ExitStack() as stack:
-        servers = [stack.enter_context(FaultServer(schedule=always(rate_limited(60)))) for _ in range(place - 1)]
-        bad, good = stack.enter_context(failing(named.fault)), stack.enter_context(FaultServer())
-        links = [link_at(server.v1, "scripted", name=f"busy-{n}") for n, server in enumerate(servers)]
-        links += [link_at(bad.v1, "scripted", name="bad"), link_at(good.v1, "scripted", name="good")]
+        busy = always(rate_limited(60))
+        servers = [stack.enter_context(FaultServer(face=face, schedule=busy)) for _ in range(place - 1)]
+        bad = stack.enter_context(failing(named.fault, face=face))
+        good = stack.enter_context(FaultServer(face=face))
+        links = [link_to(server, f"busy-{n}") for n, server in enumerate(servers)]
+        links += [link_to(bad, "bad"), link_to(good, "good")]
 
         def wire(link: Link) -> Wire:
-            made = OpenAIWire(link.provider, http)
+            made = wire_for(link, http, {})
             return Hasty(made, SHORT) if link.name == "bad" and named.endless else made
 
         async def sleep(seconds: float) -> None:
@@ -127,17 +138,17 @@ async def ask(http: httpx.AsyncClient, name: str, place: int, calls: int = 1) ->
 @pytest.mark.parametrize("name", [name for name, named in NAMED.items() if not named.harmless])
 def test_the_good_link_answers_and_the_bad_one_is_not_asked_too_often(http: Http, name: str) -> None:
     async def everywhere() -> list[Row]:
-        return await asyncio.gather(*(ask(http.client, name, place) for place in PLACES))
+        return await asyncio.gather(*(ask(http.client, name, face, place) for face, place in PLACES))
 
     hits = HITS[name]
     seen = None if isinstance(NAMED[name].fault, Refused | Unresolvable) else hits
     rows = http.runner.run(everywhere())
-    assert rows == [Row("good", "Hello.", hits, seen, others=(1,) * place) for place in PLACES]
+    assert rows == [Row("good", "Hello.", hits, seen, others=(1,) * place) for _, place in PLACES]
 
 
 @pytest.mark.parametrize("name", [name for name, named in NAMED.items() if named.harmless])
 def test_what_is_right_in_an_odd_way_is_taken(http: Http, name: str) -> None:
-    row = http.runner.run(ask(http.client, name, 1))
+    row = http.runner.run(ask(http.client, name, "openai", 1))
     assert row == Row("bad", "Hello" if name == "cut-reply" else "Hello.", asked=0, seen=1, others=(0,))
 
 
@@ -147,11 +158,11 @@ def test_what_is_right_in_an_odd_way_is_taken(http: Http, name: str) -> None:
 )
 def test_in_twenty_calls_a_dead_link_is_asked_as_often_as_in_one(http: Http, name: str) -> None:
     async def everywhere() -> list[Row]:
-        return await asyncio.gather(*(ask(http.client, name, place, calls=20) for place in PLACES))
+        return await asyncio.gather(*(ask(http.client, name, face, place, calls=20) for face, place in PLACES))
 
     hits, seen = HITS[name], None if name == "refused" else HITS[name]
     rows = http.runner.run(everywhere())
-    assert rows == [Row("good", "Hello.", hits, seen, others=(*(1,) * (place - 1), 20)) for place in PLACES]
+    assert rows == [Row("good", "Hello.", hits, seen, others=(*(1,) * (place - 1), 20)) for _, place in PLACES]
 
 
 RESTS = {
@@ -178,14 +189,14 @@ def test_the_bad_link_rests_as_long_as_it_was_said(http: Http, name: str) -> Non
 
     async def twice(link: Link, good: Link) -> list[str]:
         def wire(link: Link) -> Wire:
-            return OpenAIWire(link.provider, http.client)
+            return wire_for(link, http.client, {})
 
         chain = Chain([link, good], wires=wire, timers=LONG, health=health, now=clock.now, sleep=clock.sleep)
         return [(await chain.ask(prepare)).link.name for _ in range(2)]
 
     with failing(NAMED[name].fault) as bad, FaultServer() as good:
-        link = link_at(bad.v1, "scripted", name="bad")
-        served = http.runner.run(twice(link, link_at(good.v1, "scripted", name="good")))
+        link = link_to(bad, "bad")
+        served = http.runner.run(twice(link, link_to(good, "good")))
         assert (served, len(bad.chats), len(good.chats)) == (["good", "good"], 1, 2)
     rest = health.resting(link)
     assert rest is not None

@@ -9,9 +9,11 @@ import pytest
 from agentx.testing.brain import NoteReader
 from agentx.testing.conversations import note_task
 from agentx.testing.faults import (
+    Blanks,
     Close,
     CutReply,
     CutStream,
+    Drip,
     EmptyChoices,
     EmptyStream,
     ErrorIn200,
@@ -21,11 +23,16 @@ from agentx.testing.faults import (
     Garbage200,
     HalfToolCall,
     Hang,
+    HeadersThenHang,
     Html200,
     KeepaliveForever,
+    NoDone,
     NoFinish,
     NullContent,
     ReasoningOnly,
+    Reset,
+    RetryOn,
+    ShortBody,
     Slow,
     Stall,
     Status,
@@ -43,9 +50,13 @@ STATUSES = (400, 401, 402, 404, 408, 413, 429, 500, 503)
 FAULTS: dict[str, Fault] = {
     **{str(status): Status(status) for status in STATUSES},
     "429 with a time": rate_limited(3600),
+    "429 with a date": RetryOn(3600),
     "500 page": Status(500, {"content-type": "text/html"}, "<html><title>500</title></html>"),
     "hang": Hang(),
+    "headers, then nothing": HeadersThenHang(),
     "close": Close(),
+    "reset": Reset(),
+    "short body": ShortBody(),
     "html": Html200(),
     "garbage": Garbage200(),
     "error in 200": ErrorIn200(),
@@ -58,8 +69,11 @@ FAULTS: dict[str, Fault] = {
     "slow": Slow(2),
     "cut stream": CutStream(1),
     "no finish": NoFinish(),
+    "no `[DONE]`": NoDone(),
     "keepalive": KeepaliveForever(1),
     "keepalive, empty pieces": KeepaliveForever(1, kind="empty"),
+    "blanks": Blanks(1),
+    "drip": Drip(),
     "stall": Stall(1),
     "error in stream": ErrorInStream(1),
 }
@@ -78,6 +92,7 @@ def assert_whole(ran: Ran, codes: tuple[str, ...]) -> None:
 
 
 TASK = note_task(5)
+ENDLESS = (Hang, HeadersThenHang, KeepaliveForever, Blanks, Drip, Stall)
 HAMMERED = 4
 """More requests than this to a link that fails for ever, with a healthy one beside it, is hammering."""
 
@@ -86,7 +101,7 @@ HAMMERED = 4
 def test_a_fault_for_ever_hands_over_to_the_healthy_link(night: Night, name: str) -> None:
     good = 2
     codes = night.notes(5, words=60)
-    if isinstance(FAULTS[name], Hang | Stall | KeepaliveForever):
+    if isinstance(FAULTS[name], ENDLESS):
         night.patience = 2
     with (
         FaultServer(NoteReader(), schedule=after(good, FAULTS[name])) as bad,
@@ -94,7 +109,7 @@ def test_a_fault_for_ever_hands_over_to_the_healthy_link(night: Night, name: str
     ):
         ran = night.run([bad, calm], TASK)
     assert_whole(ran, codes)
-    if name not in ("slow", "cut reply"):  # the one answers in the end, the other is asked to go on
+    if name not in ("slow", "no `[DONE]`", "cut reply"):  # these answer, the last is asked to go on
         assert len(bad.chats) - good <= HAMMERED, ran.story
 
 

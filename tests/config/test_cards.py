@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError, validate
 
 from agentx.chain.automatic import HOSTED
 from agentx.config.cards import ProbeName, read_cards
 from agentx.config.links import link_name
 from agentx.config.resources import shipped
+from agentx.config.yamlfile import parse_document
 from agentx.errors import ConfigError
 from agentx.windows.probes import PROBES
 
@@ -43,6 +45,36 @@ def test_every_card_makes_a_link_and_says_where_its_facts_come_from(place: Place
         link = config.link(link_name(name, "m"))
         assert (link.provider.card, link.model) == (name, "m")
         assert (shipped("providers") / f"{name}.yaml").read_text(encoding="utf-8").startswith("# ")
+
+
+def test_every_shipped_card_fits_the_published_schema_which_refuses_what_we_refuse(place: Place) -> None:
+    schema = json.loads(place.run("schema", "--card").stdout)
+    Draft202012Validator.check_schema(schema)
+
+    def valid(data: Any) -> bool:
+        try:
+            validate(data, schema, Draft202012Validator)
+        except ValidationError:
+            return False
+        return True
+
+    for name in NAMES:
+        text = (shipped("providers") / f"{name}.yaml").read_text(encoding="utf-8")
+        assert valid(parse_document(text, name).data), name
+    assert valid({"title": "Acme", "wire": "openai"})
+    for wrong in (
+        {"wire": "openai"},
+        {"title": "Acme"},
+        {"title": "Acme", "wire": "telnet"},
+        {"title": "Acme", "wire": "openai", "windw": 1},
+        {"title": "Acme", "wire": "openai", "base_url": "gateway"},
+        {"title": "Acme", "wire": "openai", "probes": ["guess"]},
+        {"title": "Acme", "wire": "openai", "errors": [{"match": "full", "means": "too bad"}]},
+        {"title": "Acme", "wire": "openai", "errors": [{"match": "", "means": "overflow"}]},
+    ):
+        assert not valid(wrong), wrong
+    fields = schema["properties"].values()
+    assert [field for field in fields if not field.get("description")] == []
 
 
 def test_hosted_cards_need_a_key_and_own_servers_can_do_without(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,8 @@ from agentx.config.addresses import address, is_local
 from agentx.config.links import Link, Provider
 from agentx.config.load import numbered
 from agentx.errors import ConfigError, UsageError
+from agentx.wires.messages import Timers
+from agentx.wires.timing import general, timers_for
 
 if TYPE_CHECKING:
     from tests.config.conftest import Place
@@ -65,6 +68,24 @@ def test_an_entry_of_a_chain_keeps_what_it_says(place: Place) -> None:
         "MY_KEY",
     )
     assert (second.name, second.window, second.key_variable) == ("ollama/qwen3:14b", None, "OLLAMA_API_KEY")
+
+
+def test_a_link_may_have_timers_of_its_own(place: Place) -> None:
+    """Over the general ones; a model that thinks unseen gets longer without being told."""
+    place.user(
+        "timers: {connect: 2, first: 30}\nchains:\n  night:\n"
+        "    - {model: openai/gpt-5, timers: {headers: 20, first: 60}}\n"
+        "    - openai/o3\n    - {model: openai/o3, timers: {first: 40}}\n    - ollama/qwen3:14b\n"
+    )
+    config = place.load()
+    timers = general(config.settings.timers)
+    assert timers == Timers(connect=2, headers=None, first=30, idle=120, total=3600)
+    assert [timers_for(link, timers) for link in config.chain()] == [
+        replace(timers, headers=20, first=60),
+        replace(timers, first=1200),
+        replace(timers, first=40),
+        timers,
+    ]
 
 
 def test_a_chain_may_be_written_on_the_command_line(place: Place) -> None:

@@ -24,6 +24,7 @@ USER = (
 REFUSED = [
     ("providers: {x: {base_url: 'http://evil/v1'}}", "1:1", "may not set `providers`"),
     ("providers:\n  openai:\n    api_key_env: X\n", "1:1", "may not set `providers`"),
+    ("chains: {a: [{model: openai/x, timers: {total: 9}}]}", "1:32", "may not set `chains.a[0].timers`"),
     ("chains: {a: [{model: openai/x, api_key_env: AWS_SECRET}]}", "1:32", "may not set `chains.a[0].api_key_env`"),
     ("limits: {cost: 6}", "1:16", "may only lower `limits.cost`: 6 is more than your 5"),
     ("limits: {cost: '6'}", "1:16", "may only lower `limits.cost`: 6 is more than your 5"),
@@ -84,7 +85,7 @@ def test_a_providers_folder_in_the_workspace_is_never_read(place: Place) -> None
 
 def test_every_setting_is_either_free_or_narrowed_or_the_users_alone() -> None:
     """A new setting is refused in a project's file until somebody decides otherwise: the decisions stand here."""
-    users = {"providers", "chains.[].api_key_env"}
+    users = {"providers", "chains.[].api_key_env", "chains.[].timers"}
     free = {"default_chain", "chains", "tools.only"} | {f"chains.[].{name}" for name in LINK}
     decided = (
         users | free | {path for path in paths(Settings) if path.split(".")[0] in CHOICES | NARROWED | WAITING}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentx.errors import RequestFailed
-from agentx.wires.check import check
-from agentx.wires.messages import Finish, Message, Reply, ToolCall
+from agentx.wires.check import check, check_length
+from agentx.wires.messages import Finish, Message, Reply, Request, ToolCall, Usage
 
 
 def reply(text: str = "", *calls: ToolCall, finish: Finish = "stop", reasoning: str = "") -> Reply:
@@ -44,3 +46,28 @@ def test_what_is_no_reply_is_refused(bad: Reply, error_class: str) -> None:
     with pytest.raises(RequestFailed) as caught:
         check(bad)
     assert (caught.value.phase, caught.value.error_class) == ("reply", error_class)
+
+
+@pytest.mark.parametrize(
+    ("finish", "output", "allowed", "window", "refused"),
+    [
+        ("length", 5, 8_192, 32_768, True),
+        ("window", 5, 8_192, 32_768, True),  # so the server says, and it cannot be
+        ("length", 128, 8_192, 32_768, False),  # one can go on from there
+        ("length", 5, 8_192, 10_000, False),  # the window may have been full
+        ("length", 5, 256, 32_768, False),
+        ("length", 5, None, 32_768, False),  # the server's own limit, which nobody asked it to raise
+        ("stop", 5, 8_192, 32_768, False),
+    ],
+)
+def test_a_server_that_stops_after_a_few_tokens_gives_no_reply(
+    finish: Finish, output: int, allowed: int | None, window: int, refused: bool
+) -> None:
+    request = Request(model="m", messages=[], max_tokens=allowed)
+    cut = replace(reply("The codes are", finish=finish), usage=Usage(input=3_000, output=output))
+    if not refused:
+        check_length(cut, request, window)
+        return
+    with pytest.raises(RequestFailed, match="cut after 5 tokens, with 8,192 allowed") as caught:
+        check_length(cut, request, window)
+    assert caught.value.error_class == "invalid_reply"

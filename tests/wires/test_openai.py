@@ -262,8 +262,16 @@ def test_a_stream_that_ends_without_a_reason_is_no_reply(serve: Serve, events: E
     assert error.message == "box/qwen: the stream ended in the middle of the reply"
 
 
-def test_done_without_a_reason_is_an_end(serve: Serve, events: Events) -> None:
-    assert reply_to(serve, events(delta(content="ok"), "data: [DONE]\n\n")).finish == "stop"
+def test_done_without_a_reason_is_no_end(serve: Serve, events: Events) -> None:
+    """In a stream and in a plain answer. A server that never gives one (vllm-mlx 0.4) can be called so."""
+    stream = events(delta(content="half an ans"), "data: [DONE]\n\n")
+    body = json.dumps({"choices": [{"message": {"content": "half an ans"}, "finish_reason": None}]})
+    for steps in (stream, plain("200 OK", body)):
+        error = failure_of(serve, steps)
+        assert (error.phase, error.status, error.error_class) == ("reply", 200, "invalid_reply")
+        assert error.message.endswith(": no reason was given why the reply ended: it may be cut")
+        assert error.hint == "if this server never gives one, set `gives_reason: false` at its provider"
+        assert reply_to(serve, steps, gives_reason=False).finish == "stop"
 
 
 def test_a_cut_connection_is_no_reply(serve: Serve, events: Events) -> None:
@@ -315,10 +323,25 @@ def test_nobody_listening_fails_at_connect() -> None:
 SHORT = Timers(connect=5, first=0.5, idle=0.5, total=20)
 
 
-def test_silence_before_the_headers_ends_by_the_first_timer(serve: Serve) -> None:
-    error = failure_of(serve, "hold", timers=SHORT)
-    assert (error.phase, error.status, error.timed_out) == ("headers", None, True)
-    assert error.message == "box/qwen: no content within 0.5 s"
+def test_silence_before_the_headers_ends_by_the_headers_timer(serve: Serve) -> None:
+    """By its own, or by the one for the first content where it has none, or a longer one."""
+    for timers in (Timers(headers=0.5, first=20), SHORT, Timers(headers=20, first=0.5)):
+        error = failure_of(serve, "hold", timers=timers)
+        assert (error.phase, error.status, error.timed_out) == ("headers", None, True)
+        assert error.message == "box/qwen: no answer within 0.5 s"
+
+
+def test_headers_and_then_nothing_ends_by_the_timer_of_the_first_content(serve: Serve, events: Events) -> None:
+    error = failure_of(serve, events(end=False), "hold", timers=Timers(headers=20, first=1))
+    assert (error.phase, error.status, error.timed_out) == ("stream", 200, True)
+    assert error.message == "box/qwen: no content within 1 s"
+
+
+def test_an_answer_that_began_in_time_may_think_for_longer(serve: Serve, events: Events) -> None:
+    """Its headers come at once; its content comes when the time for headers is long over."""
+    rest = [chunked(f"data: {json.dumps(one)}\n\n") for one in (delta(content="ok"), delta(finish="stop"))]
+    steps = (events(end=False), 4.0, b"".join(rest) + b"0\r\n\r\n")
+    assert reply_to(serve, *steps, timers=Timers(headers=3, first=60, total=60)).message.text == "ok"
 
 
 def test_a_stream_of_comments_ends_by_the_first_timer(serve: Serve, events: Events) -> None:
