@@ -20,7 +20,8 @@ from agentx.errors import RequestFailed
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
-from agentx.windows.record import Window
+from agentx.windows.overflow import read_overflow
+from agentx.windows.record import LARGEST, Window
 from agentx.windows.registry import WindowRegistry
 from agentx.wires.check import check_length
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
@@ -228,6 +229,8 @@ class Turns:
             answer = await self._aside(link, probe)
         except RequestFailed as error:
             read = error.prompt_tokens
+            if error.phase != "reply" and read_overflow(error.status, error.body) is not None:
+                self._reads[link.identity] = LARGEST  # who refuses what is too long does not cut it
         else:
             read = answer.usage.input if answer.usage else None
         largest = max(message_tokens(message) for message in request.messages)
