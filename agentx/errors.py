@@ -6,6 +6,7 @@
     ├── NoUsableModel           4   no model, no key, or nothing answers
     ├── ChainExhausted          5   every link failed, and waiting was not allowed or too long
     ├── LimitReached            6   cost, hours, turns or tokens
+    │   └── CapReached          6   what one link may cost in a job
     ├── ContextOverflow         7   the conversation cannot be made to fit any link
     │   └── WindowTooSmall      7   a window that cannot hold the floor and a reply
     ├── NoSuchJob               8   no such job, or more than one fits
@@ -113,6 +114,12 @@ class LimitReached(AgentxError):
     def __init__(self, limit: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
+
+
+class CapReached(LimitReached):
+    """The next request could cost more than its link may: another link may still answer."""
+
+    kind = "cap_reached"
 
 
 class ContextOverflow(AgentxError):

@@ -33,7 +33,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted(Event):
-    """`limits` maps `cost`, `hours`, `turns`, `tokens` to a number or null."""
+    """`limits` maps `cost`, `hours`, `turns`, `tokens` to a number or null; `caps` maps links that are only used
+    within a cap to US dollars, or to null where it is `limits.cost`."""
 
     type = "job.started"
     task: str
@@ -42,6 +43,7 @@ class JobStarted(Event):
     limits: Fields
     version: str
     name: str | None = None
+    caps: Fields = field(default_factory=no_fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class JobResumed(Event):
     reason: str
     version: str
     seen: str | None = None
+    caps: Fields = field(default_factory=no_fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +142,15 @@ class LinkFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSwitched(Event):
-    """`seconds_lost` is what the failed attempts took that led to it, pauses included and waits not."""
+    """`seconds_lost` is what the failed attempts took that led to it, pauses included and waits not. `paid`: the
+    new link costs money (it is marked `paid` or has a `max_cost`) and the one before did not."""
 
     type = "link.switched"
     from_: str
     to: str
     reason: str
     seconds_lost: float = 0.0
+    paid: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

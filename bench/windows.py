@@ -63,21 +63,26 @@ async def resolution(folder: Path) -> tuple[float, float]:
     return local, listed
 
 
-def catalogue_ms(folder: Path) -> tuple[float, float]:
-    """Milliseconds of the first look-up, and of later ones, each for a model that was not asked for before."""
+def catalogue_ms(folder: Path) -> tuple[float, float, float]:
+    """Milliseconds of the very first look-up, of the first one of a later process, and of later ones in a process,
+    each for a model that was not asked for before."""
     links = [link_to(name, environ={"AGENTX_HOME": str(folder)}, folder=folder) for name in HOSTED]
+    made: list[float] = []
     first: list[float] = []
     later: list[float] = []
-    for _ in range(RUNS):
-        catalogue = Catalogue(catalogue_file())
+    kept = folder / "catalogue.index"
+    for number in range(2 * RUNS):
+        if number < RUNS:
+            kept.unlink(missing_ok=True)
+        catalogue = Catalogue(catalogue_file(), kept)
         taken: list[float] = []
         for link in links:
             start = time.perf_counter()
             catalogue.window(link)
             taken.append((time.perf_counter() - start) * 1000)
-        first.append(taken[0])
+        (made if number < RUNS else first).append(taken[0])
         later += taken[1:]
-    return statistics.median(first), statistics.median(later)
+    return statistics.median(made), statistics.median(first), statistics.median(later)
 
 
 def command_seconds(folder: Path, ports: list[int]) -> float:
@@ -128,7 +133,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         local, hosted = asyncio.run(resolution(folder))
-        first, later = catalogue_ms(folder)
+        made, first, later = catalogue_ms(folder)
         silent, hanging, closed = silent_and_closed()
         refused = command_seconds(folder, closed)
         never = command_seconds(folder, hanging)
@@ -136,7 +141,8 @@ def main() -> None:
             one.close()
     print(f"{'resolution':<34} {local:8.3f} ms  a link of one's own server, from the file; below 1")
     print(f"{'':<34} {hosted:8.3f} ms  a hosted link, from tables and catalogue; below 1")
-    print(f"{'catalogue, first look-up':<34} {first:8.1f} ms")
+    print(f"{'catalogue, index made':<34} {made:8.1f} ms  once after an update of LiteLLM")
+    print(f"{'catalogue, first look-up':<34} {first:8.3f} ms  of a process")
     print(f"{'catalogue, another model':<34} {later:8.3f} ms  below 1")
     print(f"{f'agentx windows, {DEAD} refused links':<34} {refused:8.2f} s   below 2.5")
     print(f"{f'agentx windows, {DEAD} silent links':<34} {never:8.2f} s   below 2.5")

@@ -75,7 +75,7 @@ class Totals:
 def check_limits(limits: Limits, used: Totals) -> None:
     """Raises LimitReached for the first limit that is used up."""
     spent: Mapping[str, tuple[float, float | None, str]] = {
-        "cost": (used.cost, limits.cost, "{:.2f} of {:.2f} dollars are spent"),
+        "cost": (used.cost, limits.cost, "{:.4g} of {:g} dollars are spent"),
         "hours": (used.seconds / 3600, limits.hours, "{:.2f} of {:g} hours are over"),
         "turns": (used.turns, limits.turns, "{:g} of {:g} turns are made"),
         "tokens": (used.input + used.output, limits.tokens, "{:,.0f} of {:,.0f} tokens are used"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agentx.agent import prompts
+from agentx.agent.spend import Purse
 from agentx.chain import ledger
 from agentx.chain.classify import Failure, classify
 from agentx.chain.walk import Chain
@@ -16,7 +17,7 @@ from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
 from agentx.context.measure import fitting, message_tokens, most_tokens
 from agentx.context.truncation import padding, probed_window
-from agentx.errors import RequestFailed
+from agentx.errors import CapReached, RequestFailed
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
@@ -61,6 +62,7 @@ class Turns:
         toolbox: Toolbox,
         wires: Callable[[Link], Wire],
         price: ledger.Price,
+        purse: Purse,
         timers: Timers,
         numbers: Numbers,
         workspace: str,
@@ -75,6 +77,7 @@ class Turns:
         self.toolbox = toolbox
         self.wires = wires
         self.price = price
+        self.purse = purse
         self.timers = timers
         self.numbers = numbers
         self.workspace = workspace
@@ -142,11 +145,14 @@ class Turns:
         asked = budget.max_tokens
         max_tokens = output_budget(budget.window, view.measured, asked=asked, cap=window.output)
         most = output_budget(budget.window, view.measured, asked=asked or budget.window, cap=window.output)
+        paid_for = self.purse.afford(link, view.measured, most)
+        most, max_tokens = paid_for, min(max_tokens, paid_for)
+        unsaid = link.provider.clamps_output and not link.max_tokens and not link.on_consent
         request = Request(
             model=link.model,
             messages=view.messages,
             tools=tools,
-            max_tokens=None if link.provider.clamps_output and not link.max_tokens else max_tokens,
+            max_tokens=None if unsaid else max_tokens,
             most_tokens=most,
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
@@ -274,7 +280,15 @@ class Turns:
         return await self._aside(link, request)
 
     async def _aside(self, link: Link, request: Request) -> Reply:
-        """The reply to what is no turn; what it takes stands in the journal, also when it fails."""
+        """The reply to what is no turn; what it takes stands in the journal, also when it fails.
+
+        Raises RequestFailed, unsent where the link may not cost so much.
+        """
+        try:
+            allowed = self.purse.afford(link, request.estimate, request.max_tokens or 0)
+        except CapReached as error:
+            raise RequestFailed(error.message, phase="connect", error_class="quota") from error
+        request = replace(request, max_tokens=allowed)
         self._tell_request(link, request)
         began = self.now()
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentx.chain.classify import Failure
 from agentx.config.links import Link
 from agentx.errors import ErrorClass, RequestFailed
-from agentx.events import LinkFailed, Purpose, utc
+from agentx.events import LinkFailed, Purpose, Warned, utc
 from agentx.wires.messages import Usage
 
 Price = Callable[[Link, Usage | None], float | None]
@@ -62,6 +62,12 @@ def _cost(link: Link, failure: Failure, usage: Usage | None, price: Price) -> fl
     if usage is None and (not failure.connected or failure.error_class in NEVER_READ):
         return 0.0
     return price(link, usage)
+
+
+def falls_to_paid(link: Link) -> Warned:
+    """A job that went on for nothing, or at a flat rate, begins to spend."""
+    cap = "the job's limit of cost" if link.max_cost is None else f"{link.max_cost:g} dollars in this job"
+    return Warned(message=f"{link.name} costs money and those before it do not: it is used up to {cap}")
 
 
 def unknown(*_: object) -> None:

@@ -9,9 +9,10 @@ from agentx.chain.classify import Failure
 from agentx.chain.decide import TOO_LARGE
 from agentx.chain.health import Rest
 from agentx.config.links import Link
-from agentx.errors import AgentxError, ChainExhausted, ContextOverflow, ErrorClass, NoUsableModel
+from agentx.errors import AgentxError, ChainExhausted, ContextOverflow, ErrorClass, LimitReached, NoUsableModel
 
 WINDOW_BLAMED = ("overflow", "truncated")
+CAP_HINT = "go on with more: a higher `max_cost` of the link, then `agentx resume JOB`"
 CHECK_HINT = "`agentx chain --check` asks every link"
 
 
@@ -25,6 +26,8 @@ class Ended:
     hint: str | None = None
     out: bool = False
     keyless: bool = False
+    capped: bool = False
+    """It may not be asked: it would cost more than it may."""
 
     @property
     def line(self) -> str:
@@ -54,6 +57,11 @@ def of_overflow(link: Link, error: ContextOverflow) -> Ended:
     return Ended(link=link.name, error_class="overflow", message=error.message, hint=hint or None)
 
 
+def of_cap(link: Link, why: str, hint: str | None = None) -> Ended:
+    """*link* was not asked: it would cost more than it may."""
+    return Ended(link=link.name, error_class="quota", message=f"not asked: {why}", hint=hint, capped=True)
+
+
 def of_rest(link: Link, rest: Rest) -> Ended:
     """*link* was not asked at all."""
     return Ended(link=link.name, error_class=rest.error_class, message=rest.message, out=rest.out)
@@ -66,6 +74,8 @@ def nothing_left(links: Sequence[Ended], *, answered: bool) -> AgentxError:
     those that could be asked cannot hold the conversation; else ChainExhausted.
     """
     hint = _hint(links)
+    if links and all(link.capped for link in links):
+        return LimitReached("cost", f"no link may cost more: {_said(links)}", hint=hint or CAP_HINT)
     usable = [link for link in links if not link.out]
     if links and all(link.keyless for link in links):
         return NoUsableModel(f"no link of the chain has its key: {_said(links)}", hint=hint)

@@ -19,7 +19,7 @@ from agentx.chain.health import Health, Rest
 from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
 from agentx.chain.walk_state import Charge, Walk
 from agentx.config.links import Link
-from agentx.errors import ContextOverflow, NoUsableModel
+from agentx.errors import CapReached, ContextOverflow, NoUsableModel
 from agentx.events import Event, LinkSwitched, Waiting, utc
 from agentx.wires.messages import Reply, Request, Timers, Wire
 
@@ -60,11 +60,12 @@ class Chain:
         guess: Callable[[Link, int, str], object] | None = None,
         log: Callable[[str], object] | None = None,
         price: ledger.Price = ledger.unknown,
+        barred: Callable[[Link], str | None] = ledger.unknown,
     ) -> None:
         """*max_wait_seconds* is how long one request may be in trouble; *patience_seconds* how long a chain that
         never answered looks for somebody to connect to. *learn* hears of every window that a refusal proves,
         *guess* of those that a refusal without a word makes probable, *log* of tracebacks; *price* says what a
-        failed attempt cost.
+        failed attempt cost, *barred* why a link may not be asked because of what it costs.
 
         Raises NoUsableModel when there are no links.
         """
@@ -84,24 +85,27 @@ class Chain:
         self._guess = guess or _nothing
         self._log = log or _nothing
         self._price = price
+        self._barred = barred
         self._lost = 0.0
         self._started = now()
         self._current: Link | None = None
         self._answered = False
         self._too_small: set[str] = set()
+        self._paid: set[str] = set()
         self._rooms: dict[str, Room] = {}
 
     def likely(self) -> Link:
         """The link that will be asked next, as far as one can tell now."""
-        rests = [(link, self.health.resting(link)) for link in self.links]
+        allowed = [link for link in self.links if self._barred(link) is None] or self.links
+        rests = [(link, self.health.resting(link)) for link in allowed]
         return min(rests, key=lambda pair: pair[1].until if pair[1] else 0.0)[0]
 
     async def ask(self, prepare: Prepare, *, check: Check | None = None, shorter: Shorter | None = None) -> Answer:
         """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
-        and may raise ContextOverflow when it cannot; *check* may raise RequestFailed for a reply that is none;
-        *shorter* sees to it that the next request tells the model to write less at a time.
+        and may raise ContextOverflow or CapReached when it cannot; *check* may raise RequestFailed for a reply
+        that is none; *shorter* sees to it that the next request tells the model to write less at a time.
 
-        Raises ChainExhausted, NoUsableModel, ContextOverflow; and whatever `sleep` raises.
+        Raises ChainExhausted, NoUsableModel, ContextOverflow, LimitReached; and whatever `sleep` raises.
         """
         walk = Walk(prepare, check, shorter)
         self._lost = 0.0
@@ -120,7 +124,7 @@ class Chain:
     def _ready(self, walk: Walk, without: Collection[str] = ()) -> Link | None:
         """The first link that may be asked; else one that an earlier process put out, once: it may be mended."""
         left = [link for link in self.links if link.name not in walk.unfit and link.name not in without]
-        rests = [(link, self.health.resting(link)) for link in left]
+        rests = [(link, self.health.resting(link)) for link in left if self._barred(link) is None]
         for link, rest in rests:
             if rest is None:
                 return link
@@ -151,6 +155,11 @@ class Chain:
             self._too_small.add(link.name)
             walk.unfit.add(link.name)
             self._note(walk, verdict.of_overflow(link, error))
+            return None
+        except CapReached as error:
+            self._too_small.add(link.name)
+            walk.unfit.add(link.name)
+            self._note(walk, verdict.of_cap(link, error.message, error.hint))
             return None
         if isinstance(outcome, Step):
             self._leave(visit, outcome, walk)
@@ -183,7 +192,12 @@ class Chain:
         before, self._current = self._current, link
         if before is not None and before.name != link.name:
             lost, self._lost = round(self._lost, 3), 0.0
-            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason, seconds_lost=lost))
+            paid = link.on_consent and not before.on_consent
+            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason, seconds_lost=lost, paid=paid))
+        if link.on_consent and link.name not in self._paid:
+            self._paid.add(link.name)
+            if not all(other.on_consent for other in self.links[: self.links.index(link)]):
+                self._tell(ledger.falls_to_paid(link))
 
     def _failed(self, link: Link, failure: Failure, spent: ledger.Spent, walk: Walk) -> None:
         self._tell(ledger.failed(link, failure, spent, self._price))
@@ -233,6 +247,8 @@ class Chain:
             same = walk.last.link == link.name
             return "asked again after a rest" if same else f"{walk.last.link}: {walk.last.error_class}"
         for other in self.links[: self.links.index(link)]:
+            if (why := self._barred(other)) is not None:
+                return f"{other.name}: {why}"
             if (rest := self.health.resting(other)) is not None:
                 return f"{other.name}: {rest.error_class}"
         returns = self._current is not None and self._current.name != link.name
@@ -272,7 +288,8 @@ class Chain:
         return self._at(charge.link.address) if charge.rest.reach == "address" else [charge.link.name]
 
     def _coming_back(self, link: Link, walk: Walk) -> Rest | None:
-        rest = None if link.name in walk.unfit else self.health.resting(link)
+        asked = link.name not in walk.unfit and self._barred(link) is None
+        rest = self.health.resting(link) if asked else None
         return None if rest is None or rest.out else rest
 
     def _check_time(self, walk: Walk, since: float, until: float, *, nobody: bool = False) -> None:
@@ -290,7 +307,9 @@ class Chain:
         """How it stands with each link, in order: what it said to this request, else why it rests."""
         endings: list[verdict.Ended] = []
         for link in self.links:
-            if link.name in walk.ended:
+            if (why := self._barred(link)) is not None:
+                endings.append(verdict.of_cap(link, why))
+            elif link.name in walk.ended:
                 endings.append(walk.ended[link.name])
             elif (rest := self.health.resting(link)) is not None:
                 endings.append(verdict.of_rest(link, rest))

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from agentx.cli.output import answer, answer_json, local_time, table
 from agentx.cli.session import Session
 from agentx.config.links import Link
 from agentx.errors import NoUsableModel, RequestFailed, UsageError
+
+if TYPE_CHECKING:
+    from agentx.windows.catalogue import Price
 
 CHECK_SECONDS = 10.0
 
@@ -48,11 +51,13 @@ def chain(session: Session, name: str | None, *, check: bool, reset: str | None,
 
 
 async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list[dict[str, Any]]:
+    from agentx.agent.spend import standing
     from agentx.chain.health import Health
     from agentx.events import utc
     from agentx.windows.registry import open_registry
     from agentx.wires.make import client
 
+    limit = session.config().settings.limits.cost
     file = session.paths().health
     health = Health(file if file.exists() else None, environ=session.environ)
     rows: list[dict[str, Any]] = []
@@ -84,6 +89,10 @@ async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list
                 "class": None if rest is None else rest.error_class,
                 "message": None if rest is None else rest.message,
                 "failures": health.failures(link),
+                "paid": link.on_consent,
+                "max_cost": link.max_cost,
+                "price": _price(registry.price(link)),
+                "not_asked": standing(link, registry.price(link), limit),
             }
             rows.append(row | ({"check": checks[number - 1]} if check else {}))
     health.close()
@@ -128,7 +137,9 @@ def _reset(session: Session, links: Sequence[Link], name: str) -> None:
 
 
 def _shown(rows: Sequence[dict[str, Any]], *, check: bool) -> str:
-    headers = ["", "link", "key", "window", "from", "state"] + (["check"] if check else [])
+    spends = any(row["paid"] for row in rows)
+    headers = ["", "link", "key", "window", "from", "state", *(["may cost"] if spends else [])]
+    headers += ["check"] if check else []
     cells: list[list[object]] = []
     for row in rows:
         key = "not needed" if row["key"] is None else f"{row['key']} ({_key_state(row)})"
@@ -139,6 +150,7 @@ def _shown(rows: Sequence[dict[str, Any]], *, check: bool) -> str:
             f"{row['window']:,}",
             row["window_source"],
             _state(row),
+            *([_may_cost(row)] if spends else []),
         ]
         cells.append([*line, _checked(row["check"])] if check else line)
     return table(headers, cells)
@@ -154,6 +166,19 @@ def _state(row: dict[str, Any]) -> str:
     if row["state"] in ("ready", "no key"):
         return str(row["state"])
     return f"{row['state']} until {local_time(row['until'])}: {row['class']}: {row['message']}"
+
+
+def _price(price: Price | None) -> dict[str, float] | None:
+    """Dollars for a million tokens."""
+    return price and {"input": round(price.input * 1e6, 4), "output": round(price.output * 1e6, 4)}
+
+
+def _may_cost(row: dict[str, Any]) -> str:
+    if not row["paid"]:
+        return ""
+    if row["not_asked"]:
+        return f"not asked: {row['not_asked']}"
+    return "the limit of cost" if row["max_cost"] is None else f"${row['max_cost']:g} a job"
 
 
 def _checked(check: dict[str, Any]) -> str:

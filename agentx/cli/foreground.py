@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
-from agentx.cli.live import live
+from agentx.cli.live import Live
 from agentx.cli.output import answer, heard_or_not, tell
 from agentx.cli.session import Session
 from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.events import Event
-from agentx.jobs.assemble import Listener, Surroundings
+from agentx.jobs.assemble import Surroundings, key_values
 from agentx.jobs.run import run_job
 from agentx.jobs.store import Job, Order
 from agentx.journal import Entry
+from agentx.tools.cleaning import Redactor
 
+Told = TypeVar("Told")
 STORY_SO_FAR = ("link.selected", "reply", "tool.started", "tool.ended")
 
 
@@ -63,8 +66,13 @@ def foreground(job: Job, around: Surroundings, *, as_json: bool, said: str | Non
         return run_job(job, replace(around, listener=_undisturbed(_json_lines(job), sys.stdout)), said=said).exit
     with heard_or_not(sys.stderr):
         tell(f"job {job.id}")
-    listener = _undisturbed(live(earlier=earlier(job)), sys.stderr)
-    ending = run_job(job, replace(around, listener=listener), said=said)
+    story = Live(sys.stderr, earlier=earlier(job), hide=Redactor(key_values(around)).redacted)
+    watched = replace(
+        around,
+        listener=_undisturbed(story.listen, sys.stderr),
+        hear=_undisturbed(story.hear, sys.stderr) if story.terminal else None,
+    )
+    ending = run_job(job, watched, said=said)
     if ending.hint:
         with heard_or_not(sys.stderr):
             tell(f"\nhint: {ending.hint.replace('JOB', job.id)}")
@@ -83,15 +91,15 @@ def earlier(job: Job) -> list[Event]:
         journal.close()
 
 
-def _undisturbed(listener: Listener, stream: TextIO) -> Listener:
-    def listen(entry: Entry) -> None:
+def _undisturbed(listener: Callable[[Told], object], stream: TextIO) -> Callable[[Told], None]:
+    def listen(told: Told) -> None:
         with heard_or_not(stream):
-            listener(entry)
+            listener(told)
 
     return listen
 
 
-def _json_lines(job: Job) -> Listener:
+def _json_lines(job: Job) -> Callable[[Entry], None]:
     def listen(entry: Entry) -> None:
         sys.stdout.write(entry.line(job.id) + "\n")
         sys.stdout.flush()

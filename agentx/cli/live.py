@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 from agentx.cli.output import clean, local_time
+from agentx.cli.provisional import Provisional
 from agentx.cli.words import count, duration, failures, lost, meter, short
 from agentx.events import (
     BreakerChanged,
@@ -34,6 +34,8 @@ from agentx.events import (
 )
 from agentx.jobs.status import shortened
 from agentx.journal import Entry
+
+ERASE = "\r\x1b[K"
 
 
 class Teller:
@@ -126,7 +128,8 @@ def trouble(event: Event) -> str | None:
             until = f" · rests until {local_time(event.retry_at)}" if event.retry_at else ""
             return f"  ! {event.link}: {event.class_}: {shortened({'m': event.message}, 120)}{until}"
         case LinkSwitched():
-            return f"  → {event.to} instead of {event.from_} ({event.reason.removeprefix(f'{event.from_}: ')})"
+            why = event.reason.removeprefix(f"{event.from_}: ")
+            return f"  → {event.to} instead of {event.from_} ({why})" + (" · paid" if event.paid else "")
         case Waiting():
             return f"  ~ waiting until {local_time(event.until)}: {event.reason}"
         case WindowLearned():
@@ -177,24 +180,40 @@ def said_in(entry: Entry) -> str:
     return str((entry.payload or {}).get("message", {}).get("text") or "")
 
 
-def live(stream: TextIO | None = None, *, earlier: Iterable[Event] = ()) -> Callable[[Entry], None]:
-    """A listener that tells the story on *stream*: a live line on a terminal, plain lines otherwise.
+class Live:
+    """Tells the story on *stream*: a live line on a terminal, plain lines otherwise.
 
-    *earlier* events were told by another process: turns are counted on from there.
+    On a terminal a reply is shown while it comes, marked line by line as provisional; when it is dropped, that is
+    said. *earlier* events were told by another process: turns are counted on from there. *hide* takes secrets out.
     """
-    out = sys.stderr if stream is None else stream
-    teller = Teller()
-    for event in earlier:
-        teller.line(event)
-    terminal = out.isatty()
-    erase = "\r\x1b[K" if terminal else ""
 
-    def listen(entry: Entry) -> None:
-        if line := teller.line(entry.event, said_in(entry)):
-            out.write(f"{erase}{clean(line)}\n")
-        if terminal and (doing := teller.now(entry.event)):
-            width = shutil.get_terminal_size().columns - 1
-            out.write(f"{erase}{clean(doing)[:width]}")
-        out.flush()
+    def __init__(self, stream: TextIO, *, earlier: Iterable[Event] = (), hide: Callable[[str], str] = str) -> None:
+        self.out = stream
+        self.hide = hide
+        self.teller = Teller()
+        for event in earlier:
+            self.teller.line(event)
+        self.terminal = stream.isatty()
+        self.coming = Provisional()
 
-    return listen
+    def listen(self, entry: Entry) -> None:
+        for line in (*self.coming.after(entry.event), self.teller.line(entry.event, said_in(entry))):
+            if line:
+                self._line(line)
+        if self.terminal and (doing := self.teller.now(entry.event)):
+            self._now(doing)
+        self.out.flush()
+
+    def hear(self, text: str) -> None:
+        """A piece of a reply that may yet be dropped."""
+        for line in self.coming.lines(text):
+            self._line(self.hide(line))
+        self._now(self.hide(self.coming.begun))
+        self.out.flush()
+
+    def _line(self, text: str) -> None:
+        self.out.write(f"{ERASE if self.terminal else ''}{clean(text)}\n")
+
+    def _now(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self.out.write(f"{ERASE}{clean(text)[:width]}")

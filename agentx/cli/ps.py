@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -88,6 +90,7 @@ def show(session: Session, job: str, *, as_json: bool) -> None:
         f"used      {count(used.turns, 'turn')} · {used.input:,} tokens in, {used.output:,} out · {_spent(one)}",
         f"story     {count(used.switches, 'switch')} · {count(used.compactions, 'compaction')}",
         *_losses(one),
+        *(f"paid link {_capped(row)}" for row in one.spending),
         f"files     {found.folder}",
     ]
     if one.doing:
@@ -117,6 +120,12 @@ def _spent(one: Status) -> str:
     used = one.totals
     unpriced = f" · {count(used.unpriced, 'reply')} of unknown price" if used.unpriced else ""
     return (f"${used.cost:.2f}" if used.cost or not unpriced else "cost unknown") + unpriced
+
+
+def _capped(row: Mapping[str, Any]) -> str:
+    """What was spent on a link that is only used within a cap."""
+    most = "" if row["max_cost"] is None else f" of at most ${row['max_cost']:g}"
+    return f"{row['link']}: ${row['cost']:.4g}{most}"
 
 
 def _losses(one: Status) -> list[str]:

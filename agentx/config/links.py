@@ -90,10 +90,18 @@ class Link:
     max_tokens: int | None = None
     temperature: float | None = None
     api_key_env: str | None = None
+    paid: bool = False
+    max_cost: float | None = None
+    """US dollars that one job may spend on it."""
     timers: Mapping[str, float] = field(default_factory=dict[str, float])
     """Timers of this link's own, in seconds, by the names of `Timers`."""
     window_origin: str | None = field(default=None, compare=False)
     """Where `window` was set, as `file:line:column`; None where a program set it."""
+
+    @property
+    def on_consent(self) -> bool:
+        """It is only asked within a cap."""
+        return self.paid or self.max_cost is not None
 
     @property
     def key_variable(self) -> str | None:

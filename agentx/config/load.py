@@ -19,7 +19,7 @@ from agentx.config.layers import Layer, Merged, merged
 from agentx.config.links import Link, Provider, link_name
 from agentx.config.paths import Paths
 from agentx.config.problems import did_you_mean, problems
-from agentx.config.project import Layers, refusals
+from agentx.config.project import Layers, consent, refusals
 from agentx.config.providers import make_provider
 from agentx.config.settings import ChainLink, ProviderOverride, Settings, Table
 from agentx.config.yamlfile import Document, parse_value, read_document, reason
@@ -45,6 +45,8 @@ class Config:
     warnings: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     project_file: Path | None = None
+    own: Settings | None = None
+    """The settings without the project's file, where there is one."""
 
     def provider_names(self) -> list[str]:
         """Every provider that a model may be written with: the user's own and the cards."""
@@ -78,10 +80,20 @@ class Config:
             raise UsageError(f"`{text}` is no model: write it as `provider/model`", hint=hint)
         provider = self.provider(name)
         if one is None:
-            return Link(provider=provider, model=model, name=link_name(name, model))
+            return self.within_consent(Link(provider=provider, model=model, name=link_name(name, model)), text)
         values = one.model_dump(exclude={"model", "name", "timers"})
         values["timers"] = one.timers.model_dump(exclude_none=True)
-        return Link(provider=provider, model=model, name=one.name or link_name(name, model), **values)
+        link = Link(provider=provider, model=model, name=one.name or link_name(name, model), **values)
+        own = any(one == mine for chain in (self.own or self.settings).chains.values() for mine in chain)
+        return link if own else self.within_consent(link, text)
+
+    def within_consent(self, link: Link, model: str) -> Link:
+        """*link* with what the user's own chains allow *model* to cost: who names it elsewhere gets no more."""
+        allowed = consent(self.own or self.settings, model)
+        if allowed is None:
+            return link
+        caps = [cap for cap in (link.max_cost, allowed.max_cost) if cap is not None]
+        return replace(link, paid=True, max_cost=min(caps) if caps else None)
 
     def chain(self, name: str | None = None) -> tuple[Link, ...]:
         """The links of the chain *name*, which may also list models and chains: `ollama/qwen3:14b,overnight`.
@@ -188,6 +200,7 @@ def load(paths: Paths, workspace: Path, environ: Mapping[str, str], overrides: S
     above = [environment.layer, *map(override_layer, overrides)]
     whole = merged([*below, *above])
     settings = validated(whole)
+    own = settings if isinstance(settings, Settings) else None
     if project:
         layer = layer_of(project)
         said, without = validated(merged([layer])), settings
@@ -206,6 +219,7 @@ def load(paths: Paths, workspace: Path, environ: Mapping[str, str], overrides: S
         warnings=environment.warnings,
         files=tuple(file for file, read in ((paths.user_file, user), (found, project)) if file and read),
         project_file=found,
+        own=own,
     )
 
 

@@ -32,6 +32,11 @@ class Paths:
         return self.state / "windows.json"
 
     @property
+    def catalogue_index(self) -> Path:
+        """Where the entries stand in LiteLLM's catalogue."""
+        return self.cache / "catalogue.index"
+
+    @property
     def models(self) -> Path:
         """Model files of the embedded server."""
         return self.cache / "models"

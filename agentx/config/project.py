@@ -18,7 +18,7 @@ from agentx.errors import Problem
 CHOICES = frozenset({"default_chain", "compaction"})
 NARROWED = frozenset({"limits", "shell", "timers"})
 WAITING = frozenset({"max_wait", "on_exhausted"})
-LINK = frozenset({"model", "name", "window", "force", "max_tokens", "temperature"})
+LINK = frozenset({"model", "name", "window", "force", "max_tokens", "temperature", "paid", "max_cost"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,49 @@ def widened(layers: Layers, where: Where, user_file: str) -> Iterator[Problem]:
     if layers.whole.on_exhausted == "wait" and layers.without.on_exhausted == "fail":
         what = "a project's file may not let a job wait: your own `on_exhausted` is `fail`"
         yield Problem(where(("on_exhausted",), False), what, f"allow it in your own file, {user_file}")
+    yield from loosened(layers, where, user_file)
     mine, most = layers.whole.tools.only, layers.without.tools.only
     if most is not None and (mine is None or not set(mine) <= set(most)):
         names = "all tools" if mine is None else ", ".join(f"`{name}`" for name in mine if name not in most)
         what = f"a project's file may only leave tools out: your own settings do not offer {names}"
         yield Problem(where(("tools", "only"), False), what, f"offer more in your own file, {user_file}")
+
+
+def loosened(layers: Layers, where: Where, user_file: str) -> Iterator[Problem]:
+    """Where the project's file would let a link cost more than the user does."""
+    for name, links in layers.project.chains.items():
+        for index, link in enumerate(links):
+            user = consent(layers.without, link.model)
+            if user is None:
+                continue
+            if user.max_cost is not None and link.max_cost is not None and link.max_cost > user.max_cost:
+                at = ("chains", name, index, "max_cost")
+                what = (
+                    f"a project's file may only lower `{dotted(at)}`:"
+                    f" {said(link.max_cost)} is more than your {said(user.max_cost)}"
+                )
+                yield Problem(where(at, False), what, f"raise it in your own file, {user_file}")
+            if "paid" in link.model_fields_set and not link.paid:
+                at = ("chains", name, index, "paid")
+                what = f"a project's file may not unset `{dotted(at)}`: your own settings say that it is paid"
+                yield Problem(where(at, False), what, f"change it in your own file, {user_file}")
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user allows a model to cost in one job; None is left to `limits.cost`."""
+
+    max_cost: float | None
+
+
+def consent(own: Settings, model: str) -> Consent | None:
+    """What holds for *model* wherever the user's *own* chains do not name it: the most that they allow it there.
+    None where they ask for no consent."""
+    entries = [link for links in own.chains.values() for link in links if link.model == model]
+    if not entries or not all(link.paid or link.max_cost is not None for link in entries):
+        return None
+    caps = [link.max_cost for link in entries if link.max_cost is not None]
+    return Consent(max(caps) if len(caps) == len(entries) else None)
 
 
 def value_at(settings: Settings, at: Location) -> Any:

@@ -75,6 +75,14 @@ class ChainLink(Table):
     api_key_env: Variable | None = Field(
         default=None, description="The variable that holds the key of this link; the provider's by default."
     )
+    paid: bool = Field(
+        default=False,
+        description="Asking it costs money: it is only asked within `max_cost` or `limits.cost`, and said when "
+        "a job falls to it.",
+    )
+    max_cost: Number | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="US dollars that one job may spend on it."
+    )
     timers: LinkTimers = Field(
         default=LinkTimers(), description="How long a request to this link may take, over the general `timers`."
     )

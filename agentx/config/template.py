@@ -15,6 +15,7 @@ TEMPLATE = """\
 #     - model: anthropic/claude-sonnet-5
 #     - model: openrouter/qwen/qwen3-coder
 #       max_tokens: 32000
+#       max_cost: 2.00   # dollars that one job may spend on it
 #     - model: ollama/qwen3:14b
 #       window: 32768
 

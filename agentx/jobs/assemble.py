@@ -17,6 +17,7 @@ from pathlib import Path
 from agentx.agent.calls import Calls
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.loop import Agent
+from agentx.agent.spend import Purse
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
 from agentx.chain.ledger import Price
@@ -37,6 +38,7 @@ from agentx.tools.find import find_ripgrep
 from agentx.tools.tool import Limits as ToolLimits
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.registry import WindowRegistry, open_registry
+from agentx.wires.gather import Hear
 from agentx.wires.make import Wires, client
 from agentx.wires.messages import Usage
 from agentx.wires.timing import general
@@ -60,6 +62,8 @@ class Surroundings:
     config: Config
     links: tuple[Link, ...]
     listener: Listener | None = None
+    hear: Hear | None = None
+    """For a person who watches: the text of a turn while it comes, which may yet be dropped."""
     now: Callable[[], float] = time.time
     """The clock that rests and waits are counted by, in epoch seconds."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -75,7 +79,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     order = Order.from_json(journal.meta("order") or "{}")
     workspace, settings = Path(order.workspace), around.config.settings
     http = await stack.enter_async_context(client())
-    wires = Wires(http, around.environ)
+    wires = Wires(http, around.environ, around.hear)
     stack.push_async_callback(wires.close)
     toolbox = _toolbox(job, journal, around, workspace)
     stack.push_async_callback(toolbox.close)
@@ -86,6 +90,10 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     await registry.refresh((*around.links, *([cheap] if cheap else [])))
     _tell_unpriced(journal, around, registry)
     meter = Meter(journal)
+    limits = limits_of(around.config)
+    purse = Purse(journal, price=registry.price, limit=limits.cost, tell=journal.append)
+    for link in around.links:
+        purse.refusal(link)  # what may not be asked is said before anything is
     turns: Turns
     context = Context(
         journal,
@@ -105,6 +113,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         toolbox=toolbox,
         wires=wires.of,
         price=price_of(registry),
+        purse=purse,
         timers=general(around.config.settings.timers),
         numbers=Numbers(
             fraction=settings.compaction.fraction,
@@ -120,7 +129,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         turns=turns,
         calls=Calls(journal, toolbox, job.output, lambda since: changed_since(workspace, since)),
         toolbox=toolbox,
-        limits=limits_of(around.config),
+        limits=limits,
         totals=lambda: meter.read(time.time()),
         until=order.until,
     )
@@ -186,6 +195,7 @@ def _chain(
         learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
         guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
         price=lambda link, usage: turns().price(link, usage),
+        barred=lambda link: turns().purse.refusal(link),
         log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
     )
 

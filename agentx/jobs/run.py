@@ -49,6 +49,7 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
     """The first entries of this run, and who runs it."""
     order = Order.from_json(journal.meta("order") or "{}")
     limits = limits_of(around.config)
+    caps = {link.name: link.max_cost for link in around.links if link.on_consent}
     if journal.last("job.started") is None:
         started = JobStarted(
             task=order.task,
@@ -57,6 +58,7 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
             limits=limits.to_json(),
             version=__version__,
             name=order.name,
+            caps=caps,
         )
         journal.append(started, {"message": Message(role="user", text=order.task).to_json()}, durable=True)
     else:
@@ -64,7 +66,8 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
         ended = was.event if was and isinstance(was.event, JobEnded) else None
         reason = ended.ending if ended else "interrupted"
         seen = journal.meta(SEEN) if ended is None else None
-        journal.append(JobResumed(reason=reason, version=__version__, seen=utc(float(seen)) if seen else None))
+        seen_at = utc(float(seen)) if seen else None
+        journal.append(JobResumed(reason=reason, version=__version__, seen=seen_at, caps=caps))
         for letter in journal.letters("stop"):
             journal.take(letter)
     journal.set_meta("owner", json.dumps(asdict(Owner.current())))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentx.agent.limits import Totals
 from agentx.errors import StateError
-from agentx.events import Requested, ToolStarted, Waiting
+from agentx.events import JobResumed, JobStarted, Requested, ToolStarted, Waiting
 from agentx.jobs.lock import Owner, held
 from agentx.jobs.meter import totals
 from agentx.jobs.store import Job
-from agentx.journal import Journal
+from agentx.journal import Entry, Journal
 
 State = Literal["running", "waiting", "idle", "stopped", "interrupted", "ended"]
 
@@ -44,12 +44,18 @@ class Status:
     chain: list[str]
     ending: Mapping[str, Any] | None
     totals: Totals
+    spending: list[Mapping[str, Any]]
+    """Links that are only used within a cap: `link`, `cost` and `max_cost` in US dollars."""
 
     def to_json(self) -> dict[str, Any]:
         """As `ps --json` has it."""
         names = ("id", "name", "state", "pid", "link", "model", "turn", "used", "window", "cost", "doing")
         shown = {name: getattr(self, name) for name in names}
-        return shown | {"waiting_until": self.waiting_until, "started": self.started, "seconds": self.seconds}
+        return (
+            shown
+            | {"waiting_until": self.waiting_until, "started": self.started, "seconds": self.seconds}
+            | {"spending": self.spending}
+        )
 
     def to_json_whole(self) -> dict[str, Any]:
         """As `show --json` has it."""
@@ -105,7 +111,21 @@ def _status(job: Job, journal: Journal, now: float) -> Status:
         chain=list(started["chain"]),
         ending=None if ending is None or runs else {key: ending[key] for key in ENDING},
         totals=used,
+        spending=_spending(journal, bounds),
     )
+
+
+def _spending(journal: Journal, bounds: Sequence[Entry]) -> list[Mapping[str, Any]]:
+    """What was spent on the links that the newest run uses within a cap."""
+    runs = [e.event for e in bounds if isinstance(e.event, JobStarted | JobResumed)]
+    caps: Mapping[str, Any] = runs[-1].caps if runs else {}
+    spent = dict(
+        journal.query(
+            "select json_extract(data, '$.link'), total(json_extract(data, '$.cost')) from entries"
+            " where type in ('reply', 'link.failed') group by 1"
+        )
+    )
+    return [{"link": link, "cost": round(spent.get(link, 0.0), 6), "max_cost": cap} for link, cap in caps.items()]
 
 
 def _state(ending: Mapping[str, Any] | None, runs: bool, waiting: bool) -> State:

@@ -1,4 +1,7 @@
-"""Puts the probes' questions to servers: all servers at once, two seconds at most, never fatal, not too often."""
+"""Puts the probes' questions to servers: all servers at once, two seconds at most, never fatal, not too often.
+
+An answer that takes longer is not waited for, but not lost either: it is taken when the question comes up again.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from agentx.wires.transport import root_cause
 AGAIN_AFTER_SECONDS = 60.0
 AGAIN_AFTER_NO_SECONDS = 600.0
 """After a plain "there is no such route": most servers know few of the routes that others have."""
+LATE_SECONDS = 30.0
+"""How long an answer may take at all."""
 AT_ONCE = 4
 """Questions to a server: one on Python's http.server lets five connections wait and drops others for a second."""
 LARGEST_ANSWER = 8 << 20
@@ -51,6 +56,8 @@ class Asker:
         self._environ = environ
         self._now = now
         self._troubles: dict[Key, Trouble] = {}
+        self._coming: dict[Key, asyncio.Task[Any]] = {}
+        """Questions that were put and whose answer was not taken yet."""
 
     async def ask(self, links: Iterable[Link], more: Next, timeout: float) -> Mapping[Who, Answers]:
         """The answers by `asked_as`; after *timeout* seconds those that came. Never raises for a server's sake.
@@ -73,6 +80,16 @@ class Asker:
         """Ask this link's server anything again at once: it may be another one now."""
         server = _server(link)
         self._keep(lambda ask, _: _host(ask.url) != server)
+        for key in [key for key in self._coming if _host(key[0].url) == server]:
+            self._coming.pop(key).cancel()
+
+    def came_late(self, link: Link) -> bool:
+        """An answer for *link* has come that nobody waited for."""
+        server = _server(link)
+        return any(
+            task.done() and key[1] == link.key_variable and _host(key[0].url) == server
+            for key, task in self._coming.items()
+        )
 
     def reached(self, link: Link) -> None:
         """This link's server answers: only routes that it does not have are left alone."""
@@ -99,6 +116,8 @@ class Asker:
         self._troubles = {key: one for key, one in self._troubles.items() if wanted(key[0], one)}
 
     def _due(self, key: Key) -> bool:
+        if key in self._coming and self._coming[key].done():
+            return True
         trouble = self._troubles.get(key)
         if trouble is None:
             return True
@@ -137,10 +156,24 @@ class Asker:
         return all(one is not None and one.unreachable for one in troubles)
 
     async def _answer(self, ask: Ask, link: Link, timeout: float, *, fair: bool) -> Any:
-        """None where there is no answer. That it did not come in less than a *fair* time is not remembered."""
+        """None where there is no answer in time. What did not come in less than a *fair* time is no trouble."""
+        key = (ask, link.key_variable)
+        task = self._coming.get(key) or asyncio.create_task(self._fetched(ask, link))
+        self._coming[key] = task
+        await asyncio.wait([task], timeout=timeout)
+        if task.done():
+            self._coming.pop(key, None)
+            return None if task.cancelled() else task.result()
+        if fair:
+            text = f"{_host(ask.url).rstrip('/')}: no answer within {timeout:.2g} s"
+            self._troubles[key] = Trouble(text, self._now(), unreachable=True, final=False)
+        return None
+
+    async def _fetched(self, ask: Ask, link: Link) -> Any:
+        """The answer; None where there is none, and then why stands in the troubles."""
         final, unreachable = False, True
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(LATE_SECONDS):
                 status, body = await self._fetch(ask, link)
             unreachable = False
             if 200 <= status < 300:
@@ -149,9 +182,7 @@ class Asker:
                 return value
             text, final = f"status {status}", status in NO_SUCH_ROUTE
         except TimeoutError:
-            if not fair:
-                return None
-            text = f"no answer within {timeout:.2g} s"
+            text = f"no answer within {LATE_SECONDS:g} s"
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             text = root_cause(error)
         except (ValueError, RecursionError, zlib.error):  # no JSON, or a key that no header can carry

@@ -6,20 +6,17 @@ providers (269 of 2,181 names). Never for a self-hosted address. `max_tokens` is
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from agentx.config.links import Link
+from agentx.windows.catalogue_index import Index, index_of
 from agentx.windows.record import Window, believable, undated
 
 FILE = "model_prices_and_context_window_backup.json"
-DECODER = json.JSONDecoder()
-OPENING = re.compile(rb'\s*\{(\s*)(?=")')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +41,10 @@ def catalogue_file() -> Path | None:
 class Catalogue:
     """The entries of one file. It is indexed when first asked; only the wanted entries are read and kept."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, index: Path | None = None) -> None:
+        """*index* is where the index of *file* is kept for the next process; None makes it anew each time."""
         self.file = file
+        self._kept = index
         self._index: Index | None = None
         self._entries: dict[tuple[tuple[str, ...], str | None, str], tuple[str, Mapping[str, Any]] | None] = {}
 
@@ -100,7 +99,7 @@ class Catalogue:
     ) -> tuple[str, Mapping[str, Any]] | None:
         """The entry of *name*: its key begins with the provider, with LiteLLM's prefix for it, or with neither."""
         if self._index is None:
-            self._index = read_index(self.file) if self.file else Index({})
+            self._index = index_of(self.file, self._kept) if self.file else Index()
         befores = (*providers, prefix) if prefix else providers
         for model in dict.fromkeys((name, undated(name))):
             hits = [
@@ -111,60 +110,6 @@ class Catalogue:
             if hits:
                 return min(hits, key=lambda hit: believable(hit[1].get("max_input_tokens")) or 1 << 62)
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Where each entry stands in the file: from which byte to which. Parsing all of it would cost 30 MB.
-
-    `parsed` holds the entries of a file that is not written one key a line.
-    """
-
-    places: Mapping[str, tuple[int, int]]
-    parsed: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def entry(self, file: Path | None, key: str) -> Mapping[str, Any] | None:
-        """The object at *key*; None where there is none, or the file is another one by now."""
-        found = self.parsed.get(key)
-        if (place := self.places.get(key)) and file:
-            try:
-                with file.open("rb") as stream:
-                    stream.seek(place[0])
-                    found, _ = DECODER.raw_decode(stream.read(place[1] - place[0]).decode("utf-8"))
-            except (OSError, ValueError, RecursionError):
-                return None
-        return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
-
-
-def read_index(file: Path) -> Index:
-    """The index of *file*; an empty one when it cannot be read."""
-    try:
-        data = file.read_bytes()
-        opening = OPENING.match(data)
-        if opening is None:
-            return Index({})
-        if not opening[1]:
-            whole = json.loads(data)
-            return Index({}, cast("Mapping[str, Any]", whole) if isinstance(whole, dict) else {})
-    except (OSError, ValueError, RecursionError):
-        return Index({})
-    # What stands before the first key stands before every key of the outermost object, and before no other.
-    keys = re.compile(re.escape(opening[1]) + rb'"((?:[^"\\\n]|\\.)*)"\s*:\s*(?=\{)')
-    found = list(keys.finditer(data))
-    ends = [*(match.start() for match in found[1:]), len(data)]
-    return Index(
-        {_text(match[1]): (match.end(), end) for match, end in zip(found, ends, strict=True)},
-    )
-
-
-def _text(quoted: bytes) -> str:
-    """A key without its escapes; one that is no text is kept as it stands, where nobody asks for it."""
-    if b"\\" not in quoted:
-        return quoted.decode("utf-8", "replace")
-    try:
-        return str(json.loads(b'"' + quoted + b'"'))
-    except ValueError:
-        return quoted.decode("utf-8", "replace")
 
 
 def _dollars(entry: Mapping[str, Any], name: str) -> float | None:

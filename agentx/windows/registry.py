@@ -115,10 +115,10 @@ class WindowRegistry:
         await self._ask(due, timeout, sure=False)
 
     async def touch(self, link: Link) -> None:
-        """Ask a self-hosted server again, cheaply: only what it is known to be, and at most every ten seconds."""
-        if not link.provider.self_hosted:
-            return
-        if abs(self._now() - self._touched.get(self._record(link), -math.inf)) >= TOUCH_EVERY_SECONDS:
+        """Ask a self-hosted server again, cheaply: only what it is known to be, and at most every ten seconds.
+        What came late is taken from any server."""
+        since = abs(self._now() - self._touched.get(self._record(link), -math.inf))
+        if (link.provider.self_hosted and since >= TOUCH_EVERY_SECONDS) or self._asker.came_late(link):
             await self._ask([link], TOUCH_TIMEOUT_SECONDS, sure=True)
 
     def learn(self, link: Link, limit: int, evidence: str, *, guessed: bool = False) -> Window | None:
@@ -317,6 +317,6 @@ def open_registry(
         environ=environ,
         cache=Cache(paths.windows),
         tables=load_tables(paths),
-        catalogue=Catalogue(catalogue_file()),
+        catalogue=Catalogue(catalogue_file(), paths.catalogue_index),
         now=now,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -28,6 +28,10 @@ class PartialCall:
         return is_object("".join(self.arguments))
 
 
+Hear = Callable[[str], object]
+"""Hears the text of a reply while it comes, before anybody knows whether it will be one."""
+
+
 @dataclass(slots=True)
 class Gathered:
     """What has come so far. `finish` is None until the server said why it ended."""
@@ -41,6 +45,7 @@ class Gathered:
     truncated: bool = False
     chose: bool = False
     """A choice was seen, even an empty one."""
+    hear: Hear | None = None
 
     def add(self, chunk: dict[str, Any]) -> bool:
         """Takes in one chunk; True when it held content. Raises Broken for an error in place of a chunk."""
@@ -83,6 +88,8 @@ class Gathered:
             calls.append({"index": 0, "function": old})
         if text:
             self.text.append(text)
+            if self.hear is not None:
+                self.hear(text)
         if thought:
             self.reasoning.append(thought)
         heard = [self._call(call) for call in calls]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import logging
 import os
 import time
@@ -23,7 +24,7 @@ from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
 from agentx.wires.dialect import openai_messages, openai_tools
 from agentx.wires.families import cache_style
-from agentx.wires.gather import Gathered, counted
+from agentx.wires.gather import Gathered, Hear, counted
 from agentx.wires.key import Key, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.rendered import compact
@@ -66,10 +67,12 @@ class LiteLLMWire:
         key: Key = no_key,
         *,
         monotonic: Callable[[], float] = time.monotonic,
+        hear: Hear | None = None,
     ) -> None:
         self.provider = provider
         self.key = key
         self.monotonic = monotonic
+        self.hear = hear
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
         """The whole reply, read from a stream into a buffer. Raises RequestFailed."""
@@ -77,12 +80,14 @@ class LiteLLMWire:
         key = key_for(self.provider, self.key)
         litellm = await asyncio.to_thread(load)
         attempt = _Attempt(f"{self.provider.name}/{request.model}", key)
+        attempt.gathered.hear = self.hear if request.purpose == "turn" else None
         arguments = completion(request, self.provider, key, timers)
         sent = compact(arguments["messages"])
         with counted(attempt.gathered):
             async with attempt.translated(Clock(timers)) as clock:
                 stream: Any = await litellm.acompletion(**arguments)
                 attempt.stream = stream
+                clock.answered()
                 async for chunk in stream:
                     attempt.take(chunk.model_dump(exclude_none=True), clock)
                 attempt.close()
@@ -244,6 +249,8 @@ class _Attempt:
 
 
 def _provider_text(error: BaseException) -> str:
-    """The body of the provider's answer, which litellm's own errors keep as bytes."""
-    message = getattr(error, "message", None)
-    return message.decode("utf-8", "replace") if isinstance(message, bytes) else ""
+    """What the provider wrote: litellm's own errors keep it as bytes, the SDK's keep the object of the error."""
+    message, body = getattr(error, "message", None), getattr(error, "body", None)
+    if isinstance(message, bytes):
+        return message.decode("utf-8", "replace")
+    return json.dumps({"error": body}, ensure_ascii=False) if isinstance(body, dict) else ""

@@ -13,6 +13,7 @@ import httpx
 from agentx.config.links import Link, Provider
 from agentx.config.paths import paths
 from agentx.errors import RequestFailed
+from agentx.wires.gather import Hear
 from agentx.wires.local_find import find_installed, find_model, find_server, window_of
 from agentx.wires.local_models import MODELS
 from agentx.wires.local_server import PORTS_TRIED, Launch, Server, cause_of_death, port_is_taken
@@ -41,12 +42,16 @@ class LocalWire:
     next request.
     """
 
-    def __init__(self, link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, link: Link, client: httpx.AsyncClient, environ: Mapping[str, str], hear: Hear | None = None
+    ) -> None:
         self.link = link
+        self.hear = hear
         self.client = client
         self.environ = environ
         self._server: Server | None = None
         self._starting = asyncio.Lock()
+        self._asked: tuple[Server, OpenAIWire] | None = None
 
     @property
     def served_address(self) -> str | None:
@@ -114,8 +119,11 @@ class LocalWire:
         return self.link.provider.options
 
     def _wire(self, server: Server) -> OpenAIWire:
-        provider: Provider = replace(self.link.provider, base_url=f"{server.address}/v1", api_key_env=None)
-        return OpenAIWire(provider, self.client, lambda: server.key)
+        if self._asked is None or self._asked[0] is not server:
+            provider: Provider = replace(self.link.provider, base_url=f"{server.address}/v1", api_key_env=None)
+            wire = OpenAIWire(provider, self.client, lambda: server.key, hear=self.hear)
+            self._asked = (server, wire)
+        return self._asked[1]
 
     def _died(self, server: Server, error: RequestFailed | None) -> RequestFailed:
         death = cause_of_death(server.ended or 0, server.said())

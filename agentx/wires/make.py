@@ -9,13 +9,17 @@ from dataclasses import replace
 import httpx
 
 from agentx.config.links import Link
+from agentx.wires.gather import Hear
 from agentx.wires.messages import Wire
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
-def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) -> Wire:
-    """The wire of *link*. Its key is looked up in *environ* at each request and kept nowhere."""
+def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str], hear: Hear | None = None) -> Wire:
+    """The wire of *link*. Its key is looked up in *environ* at each request and kept nowhere.
+
+    *hear* is for a person who watches: it gets the text of turns while it comes.
+    """
     variable = link.key_variable
     provider = replace(link.provider, api_key_env=variable)
 
@@ -25,34 +29,35 @@ def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str]) 
     if provider.card == "local":
         from agentx.wires.local import LocalWire
 
-        return LocalWire(link, client, environ)
+        return LocalWire(link, client, environ, hear)
     match provider.wire:
         case "openai":
             from agentx.wires.openai import OpenAIWire
 
-            return OpenAIWire(provider, client, key)
+            return OpenAIWire(provider, client, key, hear=hear)
         case "ollama":
             from agentx.wires.ollama import OllamaWire
 
-            return OllamaWire(provider, client, key)
+            return OllamaWire(provider, client, key, hear=hear)
         case "litellm":
             from agentx.wires.litellm import LiteLLMWire
 
-            return LiteLLMWire(provider, key)
+            return LiteLLMWire(provider, key, hear=hear)
 
 
 class Wires:
     """One wire for each link, made when it is first asked. The client belongs to the caller."""
 
-    def __init__(self, http: httpx.AsyncClient, environ: Mapping[str, str]) -> None:
+    def __init__(self, http: httpx.AsyncClient, environ: Mapping[str, str], hear: Hear | None = None) -> None:
         self.http = http
         self.environ = environ
+        self.hear = hear
         self.made: dict[str, Wire] = {}
 
     def of(self, link: Link) -> Wire:
         key = f"{link.name} {link.identity}"
         if key not in self.made:
-            self.made[key] = wire_for(link, self.http, self.environ)
+            self.made[key] = wire_for(link, self.http, self.environ, self.hear)
         return self.made[key]
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.wires.dialect import ollama_body
-from agentx.wires.gather import counted
+from agentx.wires.gather import Hear, counted
 from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.openai import address
@@ -34,11 +34,13 @@ class OllamaWire:
         key: Key = no_key,
         *,
         monotonic: Callable[[], float] = time.monotonic,
+        hear: Hear | None = None,
     ) -> None:
         self.provider = provider
         self.client = client
         self.key = key
         self.monotonic = monotonic
+        self.hear = hear
         self.rendered = Rendered()
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
@@ -52,7 +54,7 @@ class OllamaWire:
             body=ollama_body(request, self.rendered),
             secret=key,
         )
-        reader = OllamaReader()
+        reader = OllamaReader(self.hear if request.purpose == "turn" else None)
         try:
             with counted(reader.gathered):
                 headers = await post(self.client, call, timers, reader)

@@ -12,7 +12,7 @@ from agentx.config.links import Provider
 from agentx.errors import ConfigError, Problem
 from agentx.wires.count import server_count
 from agentx.wires.dialect import openai_body
-from agentx.wires.gather import counted
+from agentx.wires.gather import Hear, counted
 from agentx.wires.key import Key, headers_for, key_for, no_key
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.readers import ChatReader
@@ -34,11 +34,13 @@ class OpenAIWire:
         key: Key = no_key,
         *,
         monotonic: Callable[[], float] = time.monotonic,
+        hear: Hear | None = None,
     ) -> None:
         self.provider = provider
         self.client = client
         self.key = key
         self.monotonic = monotonic
+        self.hear = hear
         self.rendered = Rendered()
 
     async def ask(self, request: Request, timers: Timers) -> Reply:
@@ -52,7 +54,7 @@ class OpenAIWire:
             body=openai_body(request, provider, self.rendered),
             secret=key,
         )
-        reader = ChatReader()
+        reader = ChatReader(self.hear if request.purpose == "turn" else None)
         with counted(reader.gathered):
             headers = await post(self.client, call, timers, reader)
         facts = Facts(

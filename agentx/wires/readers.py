@@ -6,7 +6,7 @@ import json
 from typing import Any, cast
 
 from agentx.wires.finish import finish_of
-from agentx.wires.gather import Gathered, PartialCall, objects
+from agentx.wires.gather import Gathered, Hear, PartialCall, objects
 from agentx.wires.messages import Usage
 from agentx.wires.stream import Event, Events, Lines, looks_like_events
 from agentx.wires.transport import Broken, excerpt
@@ -21,8 +21,8 @@ PIECE = 256
 class ChatReader:
     """A chat completion, streamed or not: a server may answer with plain JSON though a stream was asked for."""
 
-    def __init__(self) -> None:
-        self.gathered = Gathered()
+    def __init__(self, hear: Hear | None = None) -> None:
+        self.gathered = Gathered(hear=hear)
         self.ended = False
         self.streaming = True
         self._events = Events()
@@ -105,8 +105,8 @@ class ChatReader:
 class OllamaReader:
     """Ollama's chat: one JSON object a line, the last with `done`."""
 
-    def __init__(self) -> None:
-        self.gathered = Gathered()
+    def __init__(self, hear: Hear | None = None) -> None:
+        self.gathered = Gathered(hear=hear)
         self.ended = False
         self.streaming = True
         self._lines = Lines()

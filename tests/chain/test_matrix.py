@@ -1,5 +1,5 @@
-"""Every named fault over a real socket, with the bad link standing first, second and third, on OpenAI's protocol
-and on Ollama's own: the good link answers, and the bad one is asked exactly as often as the table says."""
+"""Every named fault over a real socket, with the bad link standing first, second and third, on OpenAI's protocol,
+on Ollama's own and through litellm: the good link answers, and the bad one is asked as often as the table says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 import pytest
@@ -103,7 +103,15 @@ def link_to(server: FaultServer, name: str) -> Link:
     return Link(provider=provider, model="scripted", name=name)
 
 
-async def ask(http: httpx.AsyncClient, name: str, face: Face, place: int, calls: int = 1) -> Row:
+def through_litellm(link: Link) -> Link:
+    return replace(
+        link, provider=replace(link.provider, wire="litellm", litellm_prefix="openai", api_key_env="KEY")
+    )
+
+
+async def ask(
+    http: httpx.AsyncClient, name: str, face: Face, place: int, *, calls: int = 1, litellm: bool = False
+) -> Row:
     """The chain with the fault *name* at *place*: busy links before it, a good one behind. Time stands still."""
     named, events, slept = NAMED[name], list[Event](), list[float]()
     now = VirtualClock(start=time.time()).now
@@ -113,10 +121,11 @@ async def ask(http: httpx.AsyncClient, name: str, face: Face, place: int, calls:
         bad = stack.enter_context(failing(named.fault, face=face))
         good = stack.enter_context(FaultServer(face=face))
         links = [link_to(server, f"busy-{n}") for n, server in enumerate(servers)]
-        links += [link_to(bad, "bad"), link_to(good, "good")]
+        bad_link = link_to(bad, "bad")
+        links += [through_litellm(bad_link) if litellm else bad_link, link_to(good, "good")]
 
         def wire(link: Link) -> Wire:
-            made = wire_for(link, http, {})
+            made = wire_for(link, http, {"KEY": "k"})
             return Hasty(made, SHORT) if link.name == "bad" and named.endless else made
 
         async def sleep(seconds: float) -> None:
@@ -144,6 +153,15 @@ def test_the_good_link_answers_and_the_bad_one_is_not_asked_too_often(http: Http
     seen = None if isinstance(NAMED[name].fault, Refused | Unresolvable) else hits
     rows = http.runner.run(everywhere())
     assert rows == [Row("good", "Hello.", hits, seen, others=(1,) * place) for _, place in PLACES]
+
+
+@pytest.mark.parametrize("name", [name for name, named in NAMED.items() if not named.harmless])
+def test_the_same_holds_through_litellm(http: Http, name: str) -> None:
+    """Which has retries, error classes and an idea of a finished stream of its own."""
+    hits = HITS[name]
+    seen = None if isinstance(NAMED[name].fault, Refused | Unresolvable) else hits
+    row = http.runner.run(ask(http.client, name, "openai", 1, litellm=True))
+    assert row == Row("good", "Hello.", hits, seen, others=(1,))
 
 
 @pytest.mark.parametrize("name", [name for name, named in NAMED.items() if named.harmless])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +38,7 @@ from agentx.testing.faults import (
     Stall,
     Status,
     after,
+    always,
     at,
     rate_limited,
 )
@@ -111,6 +113,29 @@ def test_a_fault_for_ever_hands_over_to_the_healthy_link(night: Night, name: str
     assert_whole(ran, codes)
     if name not in ("slow", "no `[DONE]`", "cut reply"):  # these answer, the last is asked to go on
         assert len(bad.chats) - good <= HAMMERED, ran.story
+
+
+ONE_OF_EACH = ("400", "401", "429", "reset", "short body", "half a call", "cut reply", "cut stream", "blanks")
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+@pytest.mark.parametrize("place", [2, 3])
+def test_it_does_so_also_when_the_failing_link_stands_second_or_third(night: Night, name: str, place: int) -> None:
+    """Before it are links that are out of reach for the whole night."""
+    good = 2
+    codes = night.notes(5, words=60)
+    if isinstance(FAULTS[name], ENDLESS):
+        night.patience = 2
+    with ExitStack() as stack:
+        busy = always(rate_limited(100_000))
+        before = [stack.enter_context(FaultServer(NoteReader(), schedule=busy)) for _ in range(place - 1)]
+        bad = stack.enter_context(FaultServer(NoteReader(), schedule=after(good, FAULTS[name])))
+        calm = stack.enter_context(FaultServer(NoteReader(), window=32_000))
+        ran = night.run([*before, bad, calm], TASK)
+    assert_whole(ran, codes)
+    assert [len(server.chats) for server in before] == [1] * (place - 1), ran.story
+    if name != "cut reply":  # which is asked to go on
+        assert good < len(bad.chats) <= good + HAMMERED, ran.story
 
 
 TRANSIENT = (

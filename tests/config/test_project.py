@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 USER = (
     "limits: {cost: 5, hours: 8}\nmax_wait: 6\non_exhausted: fail\n"
     "tools: {only: [read_file, shell]}\nshell: {timeout_seconds: 100}\n"
+    "chains: {mine: [{model: openai/x, max_cost: 2}, {model: openai/y, paid: true}]}\n"
 )
 
 REFUSED = [
@@ -35,6 +36,8 @@ REFUSED = [
     ("on_exhausted: wait", "1:15", "may not let a job wait: your own `on_exhausted` is `fail`"),
     ("timers: {total: 4000}", "1:17", "may only lower `timers.total`"),
     ("tools: {only: [read_file, write_file]}", "1:15", "do not offer `write_file`"),
+    ("chains: {a: [{model: openai/x, max_cost: 3}]}", "1:42", "may only lower `chains.a[0].max_cost`: 3 is more"),
+    ("chains: {a: [{model: openai/x, paid: false}]}", "1:38", "may not unset `chains.a[0].paid`"),
     ("tools: {only: null}", "1:15", "do not offer all tools"),
 ]
 
@@ -101,3 +104,33 @@ def paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield from paths(shape, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
+
+
+@pytest.mark.parametrize(
+    "text", ["chains: {a: [openai/x]}", "default_chain: openai/x", "chains: {mine: [openai/x]}"]
+)
+def test_a_projects_file_that_names_a_capped_model_gets_no_more_than_the_user_allows(
+    place: Place, text: str
+) -> None:
+    place.user(USER)
+    place.said_here(text)
+    name = "a" if "a:" in text else None
+    (link,) = place.load().chain("mine" if "mine" in text else name)
+    assert (link.paid, link.max_cost) == (True, 2)
+
+
+def test_a_projects_file_may_lower_what_a_link_may_cost(place: Place) -> None:
+    place.user(USER)
+    place.said_here("chains: {a: [{model: openai/x, max_cost: 1}, openai/y, {model: openai/z, paid: true}]}")
+    links = place.load().chain("a")
+    assert [(link.paid, link.max_cost) for link in links] == [(True, 1), (True, None), (True, None)]
+
+
+def test_each_of_the_users_own_chains_has_its_own_caps(place: Place) -> None:
+    """Named anywhere else, a model may cost what the more generous of them allows."""
+    place.user(
+        "chains: {small: [{model: openai/x, max_cost: 1}], large: [{model: openai/x, max_cost: 9}]}\n"
+        "default_chain: small\n"
+    )
+    config = place.load()
+    assert [config.chain(name)[0].max_cost for name in ("small", "large", "openai/x")] == [1, 9, 9]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -339,6 +340,48 @@ def test_a_missing_or_broken_catalogue_is_no_error(tmp_path: Path, link: Make) -
     cut.write_text('{"gpt-5": {"litellm_provider": "openai", "max_in')
     for file in (None, tmp_path / "nope.json", broken, cut):
         assert Catalogue(file).window(one) is None
+
+
+@pytest.mark.parametrize("spoil", [None, "cut", "other sum", "no text", "another file", "a folder", "unwritable"])
+def test_the_kept_index_is_used_while_it_is_of_that_very_file_and_made_anew_else(
+    tmp_path: Path, link: Make, spoil: str | None
+) -> None:
+    file, kept = tmp_path / "catalogue.json", tmp_path / "cache" / "catalogue.index"
+    one = link("https://x", "gpt-5", self_hosted=False, catalogue=("openai",))
+
+    def size(catalogue: Catalogue) -> int | None:
+        found = catalogue.window(one)
+        return found and found.size
+
+    def written(limit: int, *before: str) -> None:
+        names = [*before, "gpt-5"]
+        entries = {name: {"litellm_provider": "openai", "max_input_tokens": limit} for name in names}
+        file.write_text(json.dumps(entries, indent=4))
+
+    written(272_000)
+    assert size(Catalogue(file, kept)) == 272_000
+    whole = kept.read_text()
+    if spoil == "cut":
+        kept.write_text(whole[:-9])
+    elif spoil == "other sum":
+        kept.write_text(whole.replace("gpt-5", "gpt-6"))
+    elif spoil == "no text":
+        kept.write_bytes(b"\xff\xfe\x00")
+    elif spoil == "another file":
+        written(400_000, "a much longer name", "another one")
+    elif spoil == "a folder":
+        kept.unlink()
+        kept.mkdir()
+    elif spoil == "unwritable":
+        kept = file / "no folder" / "catalogue.index"
+    elif spoil is None:  # what is read is what is kept, not the catalogue: its keys are not looked for again
+        file.write_bytes(file.read_bytes().replace(b"gpt-5", b"gpt-7"))
+        changed = int(whole.split("\t")[2])
+        os.utime(file, ns=(changed, changed))
+    assert size(Catalogue(file, kept)) == (400_000 if spoil == "another file" else 272_000)
+    if kept.is_file():
+        assert spoil == "another file" or kept.read_text() == whole
+    assert [left.name for left in (tmp_path / "cache").iterdir()] == ["catalogue.index"]
 
 
 def test_the_installed_catalogue_is_found_and_read_without_importing_litellm() -> None:
