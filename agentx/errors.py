@@ -123,8 +123,17 @@ class CapReached(LimitReached):
 
 
 class ContextOverflow(AgentxError):
+    """`limit` is what there is room for, `actual` what is needed, in tokens, where both are known."""
+
     kind = "context_overflow"
     exit_code = 7
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, limit: int | None = None, actual: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.limit = limit
+        self.actual = actual
 
 
 class WindowTooSmall(ContextOverflow):

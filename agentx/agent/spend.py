@@ -83,6 +83,7 @@ class Purse:
         self._tell = tell
         self._seen = 0
         self._used: dict[str, Used] = {}
+        self._over: dict[str, str] = {}
         self._told: set[str] = set()
 
     def price(self, link: Link) -> Price | None:
@@ -92,6 +93,8 @@ class Purse:
         """Why *link* may not be asked now; None when it may. That it may not is told once."""
         if not link.on_consent:
             return None
+        if link.name in self._over:
+            return self._over[link.name]
         self._read()
         used, job = self._used.get(link.name, Used()), sum(one.cost for one in self._used.values())
         if link.provider.self_hosted:
@@ -102,7 +105,8 @@ class Purse:
         return why
 
     def afford(self, link: Link, prompt: int, asked: int) -> int:
-        """The `max_tokens` that *link* can be asked for with *prompt* tokens. Raises CapReached."""
+        """The `max_tokens` that *link* can be asked for with *prompt* tokens. Raises CapReached, and then the link
+        is not asked again."""
         price = self.price(link)
         if not link.on_consent or price is None:
             return asked
@@ -113,6 +117,7 @@ class Purse:
         if most is None:
             rest = dollars(max(0.0, min(left)))
             why = f"a request of {prompt:,} tokens may cost more than the {rest} that are left for it"
+            self._over[link.name] = why
             self._say(link, why)
             raise CapReached("cost", why, hint=HINT)
         return most

@@ -11,13 +11,15 @@ from agentx.agent import prompts
 from agentx.agent.spend import Purse
 from agentx.chain import ledger
 from agentx.chain.classify import Failure, classify
+from agentx.chain.returns import small_request
+from agentx.chain.single import Alone
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
 from agentx.context.measure import fitting, message_tokens, most_tokens
 from agentx.context.truncation import padding, probed_window
-from agentx.errors import CapReached, RequestFailed
+from agentx.errors import CapReached, ContextOverflow, RequestFailed, WindowTooSmall
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
@@ -129,8 +131,10 @@ class Turns:
         """The request of this turn for *link*: the chain calls this for each link that it is about to ask."""
         await self.registry.touch(link)
         window, budget = self.budget(link)
-        self._announce(link, window, budget, reason)
         system, tools = self.frame(budget)
+        if (error := self.context.cannot_hold(link, budget, system=system, tools=tools)) is not None:
+            raise error
+        self._announce(link, window, budget, reason)
         view = await self.context.view(
             link,
             budget,
@@ -161,6 +165,33 @@ class Turns:
         )
         self._tell_request(link, request)
         return request
+
+    def start_check(self) -> None:
+        """Name, before the first request, each link that can never serve. Raises ContextOverflow when none can."""
+        found: list[str] = []
+        hint = None
+        for link in self.chain.links:
+            if (error := self._too_small(link)) is None:
+                continue
+            hint = hint or link.window_hint or error.hint
+            found.append(f"{link.name}: {error.message}")
+            self.chain.too_small(link)
+            self.journal.append(
+                Warned(
+                    message=f"{link.name} can not serve this job and is left out: {error.message}",
+                    hint=link.window_hint or error.hint,
+                )
+            )
+        if len(found) == len(self.chain.links):
+            raise ContextOverflow(f"no link of the chain can hold this job: {'; '.join(found)}", hint=hint)
+
+    def _too_small(self, link: Link) -> ContextOverflow | None:
+        try:
+            _, budget = self.budget(link)
+        except WindowTooSmall as error:
+            return error
+        system, tools = self.frame(budget)
+        return self.context.cannot_hold(link, budget, system=system, tools=tools)
 
     async def turn(self) -> Reply:
         """The next reply, committed to the journal, with call ids that are unique in the job.
@@ -263,11 +294,26 @@ class Turns:
         if (window := self.registry.succeeded(link, total, prompt)) is not None:
             self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
 
+    async def knock(self, link: Link, timers: Timers) -> None:
+        """Ask *link* something small. Raises RequestFailed."""
+        request = small_request(link)
+        self._tell_request(link, request)
+        self._tell_reply(link, await self.wires(link).ask(request, timers), "probe", None)
+
     def summariser(self, link: Link) -> Ask:
-        """What asks *link* for a summary."""
+        """What asks *link*, whose turn it is, for a summary."""
         return lambda messages, max_tokens: self._summary(link, messages, max_tokens)
 
-    async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int) -> Reply:
+    def cheap_summariser(self, link: Link) -> Ask:
+        """What asks *link* for a summary, whosever turn it is: not while it rests, and a failure lets it rest."""
+        alone = Alone(health=self.chain.health, wires=self.wires, now=self.now)
+        return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
+
+    async def _summary(
+        self, link: Link, messages: Sequence[Message], max_tokens: int, alone: Alone | None = None
+    ) -> Reply:
+        if alone is not None:
+            alone.check(link)
         request = Request(
             model=link.model,
             messages=messages,
@@ -276,10 +322,11 @@ class Turns:
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
+            changes=self.chain.health.taught.changes(link),
         )
-        return await self._aside(link, request)
+        return await self._aside(link, request, alone)
 
-    async def _aside(self, link: Link, request: Request) -> Reply:
+    async def _aside(self, link: Link, request: Request, alone: Alone | None = None) -> Reply:
         """The reply to what is no turn; what it takes stands in the journal, also when it fails.
 
         Raises RequestFailed, unsent where the link may not cost so much.
@@ -288,16 +335,20 @@ class Turns:
             allowed = self.purse.afford(link, request.estimate, request.max_tokens or 0)
         except CapReached as error:
             raise RequestFailed(error.message, phase="connect", error_class="quota") from error
-        request = replace(request, max_tokens=allowed)
+        request = replace(request, max_tokens=allowed or None)
         self._tell_request(link, request)
         began = self.now()
         try:
             timers = timers_for(link, self.timers)
-            reply = self._believed(link, request, await self.wires(link).ask(request, timers))
+            asked = alone.ask(link, request, timers) if alone else self.wires(link).ask(request, timers)
+            reply = self._believed(link, request, await asked)
         except RequestFailed as error:
-            failure = classify(error, link.provider, self.now())
             took = ledger.spent(error, self.now() - began)
-            self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
+            if request.purpose == "probe" and took.usage is not None:  # the count is all that it was asked for
+                self._tell_reply(link, counted_only(link, took), "probe", None)
+            else:
+                failure = classify(error, link.provider, self.now())
+                self.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
             raise
         self._tell_reply(link, reply, request.purpose, None)
         return reply
@@ -382,3 +433,14 @@ class Turns:
             for number, call in enumerate(reply.message.tool_calls, 1)
         )
         return replace(reply, message=replace(reply.message, tool_calls=calls, link=link.name))
+
+
+def counted_only(link: Link, took: ledger.Spent) -> Reply:
+    """What came of a request whose reply was none, but was counted."""
+    return Reply(
+        message=Message(role="assistant"),
+        finish="length",
+        usage=took.usage,
+        model=link.model,
+        seconds=took.seconds,
+    )

@@ -13,6 +13,7 @@ from typing import Literal, cast, get_args
 
 from agentx.chain.body import Said, one_line, read
 from agentx.chain.health import Reach
+from agentx.chain.parameters import Refusal, lacks_tools, refused_parameter
 from agentx.chain.rules import CODES, LAST, STATUSES, TEXTS, Rule
 from agentx.chain.waits import retry_at
 from agentx.config.links import Provider
@@ -48,6 +49,7 @@ MODELS_QUOTA = re.compile(
 ABOUT_KEYS = re.compile(r"api.?key|credential|token|signature|authenticat|account|expired|log.?in", re.IGNORECASE)
 LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded"})
 """What a rate limit's headers describe. With an empty account they say milliseconds, and mean another limit."""
+TOOLS_HINT = "choose a model that can call tools, or switch them on at its server"
 SAYS_WHEN: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded", "quota"})
 """What sentences for people give a time for."""
 IN_BETWEEN = frozenset({407, 511})
@@ -88,6 +90,15 @@ class Failure:
     may_repeat: bool = True
     """False when the server said that asking again is of no use."""
     hint: str | None = None
+    refuses: Refusal | None = None
+    """A parameter that the request can do without."""
+    toolless: bool = False
+    """The model cannot be given tools."""
+
+    @property
+    def out(self) -> bool:
+        """Asking again is of no use before something is changed."""
+        return self.toolless or self.error_class in ("auth", "not_found")
 
     @property
     def reach(self) -> Reach:
@@ -118,9 +129,13 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     own = _own_words(provider, status, said) if _refused(status) or said.is_error else None
     overflow = _sizes(own, status, failure.body)
     found, known = _class_of(failure, said, status, own, overflow)
+    toolless = found in ("bad_request", "server", "not_found") and lacks_tools(said)
+    refuses = refused_parameter(said) if found == "bad_request" and not toolless else None
+    found = "bad_request" if toolless else found
+    known = known or toolless or refuses is not None
     return Failure(
         error_class=found,
-        scope=(own.scope if own else None) or _scope(found, status, said),
+        scope="model" if toolless else (own.scope if own else None) or _scope(found, status, said),
         message=said.message or _without_name(one_line(failure.message), provider),
         status=failure.status,
         retry_at=retry_at(
@@ -133,7 +148,9 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
         known=known,
         wordless=found in UNEXPLAINED and WORDLESS.fullmatch((said.message or failure.body).strip()) is not None,
         may_repeat=failure.headers.get("x-should-retry", "").lower() != "false",
-        hint=failure.hint,
+        hint=failure.hint or (TOOLS_HINT if toolless else None),
+        refuses=refuses,
+        toolless=toolless,
     )
 
 
@@ -153,6 +170,10 @@ def _class_of(
         if status == 403 and _is_page(failure.body):  # a gateway's wall: the key was not even looked at
             return "server", True
         by_status = STATUSES.get(status, "server" if status >= 500 else "bad_request")
+        if by_status == "bad_request" and failure.headers.get("x-should-retry", "").lower() == "true":
+            return "server", True
+        if by_status == "server" and status >= 500 and by_type == "bad_request":  # a relay's: it stays so
+            return "bad_request", True
         return by_status, by_status != "bad_request" or by_type is not None
     if said.is_error:
         return by_type or "server", by_type is not None
@@ -198,9 +219,9 @@ def _own_words(provider: Provider, status: int | None, said: Said) -> OwnWords |
 
 
 def _scope(found: ErrorClass, status: int | None, said: Said) -> Scope:
-    """A 404 is about the model, even where what it lacks is only what this request asks for; so is a 403 that does
-    not speak of keys, and a quota that others have not used up."""
-    if found == "bad_request" and status == 404:
+    """A 404 is about the model, even where what it lacks is only what this request asks for; so is a refusal that
+    is called the server's fault, a 403 that does not speak of keys, and a quota that others have not used up."""
+    if found == "bad_request" and status is not None and (status == 404 or status >= 500):
         return "model"
     if found == "quota" and MODELS_QUOTA.search(said.text):
         return "model"

@@ -6,13 +6,14 @@ next one is asked meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agentx.chain.classify import Failure
+from agentx.chain.parameters import NAMES, Changes, changed
 from agentx.errors import ErrorClass
 
-Action = Literal["again", "lower", "raise", "tell", "rebuild", "next"]
+Action = Literal["again", "lower", "raise", "tell", "rebuild", "change", "next"]
 Fate = Literal["ready", "rest", "out", "unfit"]
 """What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
 
@@ -59,6 +60,8 @@ class Attempts:
     raised: bool = False
     told: int = 0
     """How often the model was told to write less at a time, by any link; MOST_TOLD where nobody can tell it."""
+    changes: Changes = field(default_factory=dict[str, str | None])
+    """What the last request left out or renamed."""
     broken: int = 0
 
 
@@ -66,7 +69,8 @@ class Attempts:
 class Step:
     """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
     anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
-    model was told to write less at a time. `next`: the next link, and this one gets its `fate`."""
+    model was told to write less at a time. `change`: with the `changes` of its parameters. `next`: the next link,
+    and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
@@ -74,6 +78,7 @@ class Step:
     max_tokens: int | None = None
     learn: int | None = None
     guess: int | None = None
+    changes: Changes | None = None
 
 
 def suspected(failure: Failure, attempts: Attempts) -> Failure:
@@ -100,6 +105,10 @@ class Room:
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
     """The next step; *chance* (0 to 1) spreads the pause."""
     found = failure.error_class
+    if failure.refuses is not None and len(attempts.changes) < len(NAMES):
+        new = changed(attempts.changes, failure.refuses)
+        if new is not None:
+            return Step(action="change", changes=new)
     if found in QUICK:
         return _quick(failure, attempts, chance)
     if found in BROKEN:
@@ -112,7 +121,7 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
         return _rebuild(failure, attempts)
     if found == "output_cap":
         return _lower(failure, attempts)
-    if found in ("auth", "not_found"):
+    if failure.out:
         return Step(action="next", fate="out")
     if found in REFUSED or found in ("malformed_history", "too_many_bytes"):
         return Step(action="next", fate="unfit")

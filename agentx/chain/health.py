@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentx.chain.health_file import HealthFile
+from agentx.chain.taught import Taught
 from agentx.config.links import Link
 from agentx.errors import ErrorClass
 from agentx.events import Event, utc
@@ -88,6 +89,7 @@ class Health:
         self._environ = environ
         self._now = now
         self._file = HealthFile(file, tell)
+        self.taught = Taught(self._file, now)
         self._claims: dict[str, Claim] = {}
         self._marks: dict[str, str] = {}
         self._salt = self._read_salt()
@@ -241,6 +243,7 @@ class Health:
 
     def forget(self, link: Link) -> None:
         """Let *link* be asked again at once, with a clean record of its own, its key and its address."""
+        self.taught.forget(link)
         keys = [self._key(link, reach) for reach in REACHES]
         self._file.at_once(lambda: self._file.ask("delete from rests where key in (?, ?, ?)", keys))
 

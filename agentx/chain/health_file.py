@@ -13,6 +13,7 @@ SCHEMA = """
 create table if not exists rests(
     key text primary key, until real not null, since real not null, class text not null, message text not null,
     failures integer not null, fingerprint text);
+create table if not exists taught(key text primary key, changes text not null, since real not null);
 create table if not exists meta(key text primary key, value text not null);
 """
 Found = TypeVar("Found")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentx.chain.classify import Failure
 from agentx.config.links import Link
-from agentx.errors import ErrorClass, RequestFailed
+from agentx.errors import ContextOverflow, ErrorClass, RequestFailed
 from agentx.events import LinkFailed, Purpose, Warned, utc
 from agentx.wires.messages import Usage
 
@@ -57,6 +57,20 @@ def failed(link: Link, failure: Failure, took: Spent, price: Price, purpose: Pur
     )
 
 
+def unmade(link: Link, error: ContextOverflow, seconds: float) -> LinkFailed:
+    """No request could be made that *link* can hold: it was not asked."""
+    return LinkFailed(
+        link=link.name,
+        class_="overflow",
+        status=None,
+        message=f"not asked: {error.message}",
+        limit=error.limit,
+        actual=error.actual,
+        seconds=round(max(0.0, seconds), 3),
+        cost=0.0,
+    )
+
+
 def _cost(link: Link, failure: Failure, usage: Usage | None, price: Price) -> float | None:
     """Nothing where no model read anything; else by what was reported, and unknown where nothing was."""
     if usage is None and (not failure.connected or failure.error_class in NEVER_READ):
@@ -66,7 +80,7 @@ def _cost(link: Link, failure: Failure, usage: Usage | None, price: Price) -> fl
 
 def falls_to_paid(link: Link) -> Warned:
     """A job that went on for nothing, or at a flat rate, begins to spend."""
-    cap = "the job's limit of cost" if link.max_cost is None else f"{link.max_cost:g} dollars in this job"
+    cap = "the job's limit of cost" if link.max_cost is None else f"${link.max_cost:g} in this job"
     return Warned(message=f"{link.name} costs money and those before it do not: it is used up to {cap}")
 
 

@@ -40,7 +40,7 @@ def of_failure(link: Link, failure: Failure) -> Ended:
         error_class=failure.error_class,
         message=failure.message,
         hint=failure.hint or _hint_of(link, failure.error_class),
-        out=failure.error_class in ("auth", "not_found"),
+        out=failure.out,
         keyless=failure.keyless,
     )
 

@@ -11,10 +11,10 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from agentx.chain.classify import Failure, classify
 from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
 from agentx.chain.ledger import Spent, spent
+from agentx.chain.taught import Taught
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
-from agentx.wires.timing import timers_for
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
@@ -25,15 +25,17 @@ Shorter = Callable[[Link, Failure], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands, `log` of
-    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one."""
+    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one. `timers`
+    gives those of the next request, and may raise what ends it."""
 
     wires: Callable[[Link], Wire]
-    timers: Timers
+    timers: Callable[[], Timers]
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     learn: Callable[[Link, int, str], object]
     guess: Callable[[Link, int, str], object]
+    taught: Taught
     prepare: Prepare
     check: Check | None
     shorter: Shorter | None
@@ -76,7 +78,7 @@ class Visit:
         means, link = self._means, self.link
         self.sent = means.now()
         try:
-            request = self.request or await means.prepare(link, self.reason)
+            request = self.request or await self._prepared()
             means.prepared(link, self.reason)
             if self._too_large is not None and size(request) >= size(self._too_large):
                 return self._not_smaller()
@@ -106,15 +108,24 @@ class Visit:
             return request
         return replace(request, max_tokens=min(request.max_tokens, room.left(request.estimate)))
 
+    async def _prepared(self) -> Request:
+        """A new request, with what is known of the parameters of its model."""
+        request = await self._means.prepare(self.link, self.reason)
+        changes = self.attempts.changes or self._means.taught.changes(self.link)
+        self.attempts = replace(self.attempts, changes=changes)
+        return replace(request, changes=changes) if changes else request
+
     async def _reply(self, request: Request) -> Reply:
         """The checked reply. A fault of ours in reading it is a failure of this link: others may go on."""
         means, link = self._means, self.link
         self.sent = means.now()
         reply: Reply | None = None
         try:
-            reply = await means.wires(link).ask(request, timers_for(link, means.timers))
+            reply = await means.wires(link).ask(request, means.timers())
             if means.check is not None:
                 await means.check(link, request, reply)
+            if request.changes and request.changes != means.taught.changes(link):  # they are what it needs
+                means.taught.learn(link, request.changes)
         except AgentxError:
             raise
         except Exception as error:  # what one server says must not end a chain that has other links
@@ -152,6 +163,9 @@ class Visit:
             self.attempts = replace(
                 attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
             )
+        elif step.action == "change" and self.request is not None and step.changes is not None:
+            self.request = replace(self.request, changes=step.changes)
+            self.attempts = replace(attempts, changes=step.changes)
         elif step.action == "tell" and self._means.shorter is not None:
             self._means.shorter(self.link, failure)
             self.request, self.reason = None, "told to write less at a time"

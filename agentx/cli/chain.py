@@ -53,6 +53,7 @@ def chain(session: Session, name: str | None, *, check: bool, reset: str | None,
 async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list[dict[str, Any]]:
     from agentx.agent.spend import standing
     from agentx.chain.health import Health
+    from agentx.context.budget import SMALLEST_WINDOW
     from agentx.events import utc
     from agentx.windows.registry import open_registry
     from agentx.wires.make import client
@@ -74,6 +75,8 @@ async def _rows(session: Session, links: Sequence[Link], *, check: bool) -> list
             state = "no key" if needs_key and not key_set else "ready"
             if rest is not None and state == "ready":
                 state = "out" if rest.out else "resting"
+            if state == "ready" and window.size < SMALLEST_WINDOW:
+                state = "too small"
             row: dict[str, Any] = {
                 "position": number,
                 "link": link.name,
@@ -163,7 +166,7 @@ def _key_state(row: dict[str, Any]) -> str:
 
 
 def _state(row: dict[str, Any]) -> str:
-    if row["state"] in ("ready", "no key"):
+    if row["state"] in ("ready", "no key", "too small"):
         return str(row["state"])
     return f"{row['state']} until {local_time(row['until'])}: {row['class']}: {row['message']}"
 

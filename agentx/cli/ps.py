@@ -10,7 +10,7 @@ import click
 
 from agentx.cli.output import answer, answer_json, local_time, table, tell
 from agentx.cli.session import Session
-from agentx.cli.words import count, duration, failures, lost, meter
+from agentx.cli.words import count, dollars, duration, failures, lost, meter
 from agentx.errors import StateError
 from agentx.events import utc
 from agentx.jobs.status import Status, shortened, status
@@ -50,7 +50,7 @@ def ps(session: Session, *, everything: bool, as_json: bool) -> None:
 
 
 def _row(one: Status) -> list[object]:
-    doing = _doing(one).removeprefix("waiting: ")
+    doing = _doing(one)
     if one.ending and one.state == "ended":
         doing = str(one.ending["ending"])
     return [
@@ -112,20 +112,20 @@ def _cost(one: Status) -> str:
     """What is known of the cost; `+ ?` where some of it is not."""
     unpriced = one.totals.unpriced + one.totals.failed.unpriced
     if not unpriced:
-        return f"${one.cost:.2f}"
-    return f"${one.cost:.2f} + ?" if one.cost else "?"
+        return dollars(one.cost)
+    return f"{dollars(one.cost)} + ?" if one.cost else "?"
 
 
 def _spent(one: Status) -> str:
     used = one.totals
     unpriced = f" · {count(used.unpriced, 'reply')} of unknown price" if used.unpriced else ""
-    return (f"${used.cost:.2f}" if used.cost or not unpriced else "cost unknown") + unpriced
+    return (dollars(used.cost) if used.cost or not unpriced else "cost unknown") + unpriced
 
 
 def _capped(row: Mapping[str, Any]) -> str:
     """What was spent on a link that is only used within a cap."""
     most = "" if row["max_cost"] is None else f" of at most ${row['max_cost']:g}"
-    return f"{row['link']}: ${row['cost']:.4g}{most}"
+    return f"{row['link']}: {dollars(row['cost'])}{most}"
 
 
 def _losses(one: Status) -> list[str]:
@@ -138,7 +138,7 @@ def _losses(one: Status) -> list[str]:
     if failed.input + failed.output:
         told += f" · {failed.input:,} tokens in, {failed.output:,} out"
     if failed.cost:
-        told += f" · ${failed.cost:.2f}"
+        told += f" · {dollars(failed.cost)}"
     if failed.unpriced:
         told += f" · what {failed.unpriced:,} of them cost is unknown"
     return [*lines, f"failed    {told}"]
@@ -146,4 +146,6 @@ def _losses(one: Status) -> list[str]:
 
 def _doing(one: Status) -> str:
     """What it does, and until when it waits."""
-    return f"{one.doing}, until {local_time(one.waiting_until)}" if one.waiting_until else one.doing
+    if one.waiting_until is None:
+        return one.doing
+    return f"waiting until {local_time(one.waiting_until)}, because {one.doing.removeprefix('waiting: ')}"

@@ -39,6 +39,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
+def dollars(amount: float) -> str:
+    """`$1.20`; a small amount with two digits that say something: `$0.0034`."""
+    return f"${amount:.2f}" if amount >= 0.1 or amount <= 0 else f"${amount:.2g}"
+
+
 def lost(totals: Mapping[str, Any]) -> str:
     """What was lost to links that failed: `12 min waiting, 0.3 s retrying, 1.2 s switching`; empty for nothing."""
     seconds: Mapping[str, float] = totals.get("lost", {})

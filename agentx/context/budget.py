@@ -15,6 +15,7 @@ CAP = 256_000
 FLOOR = 2_000
 DEFAULT_OUTPUT = 8_192
 SMALLEST_REPLY = 256
+SMALLEST_WINDOW = FLOOR + SMALLEST_REPLY
 LARGEST_UNASKED = 32_000
 
 
@@ -35,6 +36,8 @@ def threshold(
         raise WindowTooSmall(
             f"a window of {window:,} tokens cannot hold {floor:,} and a reply of {SMALLEST_REPLY}",
             hint=f"give the model a window of {floor + SMALLEST_REPLY:,} tokens or more",
+            limit=window,
+            actual=floor + SMALLEST_REPLY,
         )
     by_fraction = int(min(window, cap) * fraction)
     wanted = min(max_tokens or DEFAULT_OUTPUT, window // 2)

@@ -19,6 +19,7 @@ from agentx.context.memory import memory_text
 from agentx.context.policies import Policy, ceiling, policy_named, room_for
 from agentx.context.state import State
 from agentx.context.summarise import Ask, Summariser
+from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
 from agentx.context.tokenizer import count_tokens
 from agentx.context.truncation import (
     READ,
@@ -119,6 +120,23 @@ class Context:
         too_large = least_lossy(found, budget.window - SMALLEST_REPLY) is None
         outcome = await self._compact(frame, ask, "overflow" if too_large else "threshold", must_fit=must_fit)
         return self._view(self._what_there_is(frame, outcome), frame)
+
+    def cannot_hold(
+        self, link: Link, budget: Budget, *, system: str, tools: Sequence[Tool]
+    ) -> ContextOverflow | None:
+        """Why *link* can never serve within *budget*: what is fixed leaves no room. None when it can."""
+        self._read()
+        frame = self._frame(link, budget, system, tools)
+        need = frame.fixed + min(SMALLEST_ROOM, self.state.transcript.tokens_after(0))
+        if need <= budget.usable:  # by the plain estimate: what is in doubt is decided by who counts
+            return None
+        return ContextOverflow(
+            f"system prompt, tools and the task take {need:,} tokens or more; a window of {budget.window:,} has"
+            f" {budget.usable:,} for them",
+            hint=LARGER,
+            limit=budget.usable,
+            actual=need,
+        )
 
     async def compact_now(
         self, link: Link, budget: Budget, *, system: str, tools: Sequence[Tool], ask: Ask | None
@@ -309,7 +327,9 @@ class Context:
         sendable = [candidate for candidate in found if candidate.measured <= frame.budget.usable]
         if not sendable:
             raise ContextOverflow(
-                f"{frame.link.name}: the conversation cannot be made to fit {frame.budget.usable:,} tokens"
+                f"{frame.link.name}: the conversation cannot be made to fit {frame.budget.usable:,} tokens",
+                limit=frame.budget.usable,
+                actual=min(candidate.measured for candidate in found),
             )
         for candidate in sendable:
             if candidate.generation == wanted:

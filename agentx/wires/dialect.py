@@ -37,6 +37,7 @@ def openai_body(request: Request, provider: Provider, rendered: Rendered) -> byt
     body["stream"] = True
     if provider.stream_usage:
         body["stream_options"] = {"include_usage": True}
+    apply_changes(body, request)
     return rendered.body(body)
 
 
@@ -61,6 +62,14 @@ def ollama_body(request: Request, rendered: Rendered) -> bytes:
 def is_mistral(provider: Provider) -> bool:
     """Whether the provider wants Mistral's ids and order of roles."""
     return provider.card == "mistral" or "mistral.ai" in (provider.base_url or "")
+
+
+def apply_changes(parameters: dict[str, Any], request: Request) -> None:
+    """Rename or leave out what the model of *request* refuses."""
+    for name, new in request.changes.items():
+        value = parameters.pop(name, None)
+        if new is not None and value is not None:
+            parameters[new] = value
 
 
 def openai_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:

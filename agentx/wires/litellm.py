@@ -22,7 +22,7 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
-from agentx.wires.dialect import openai_messages, openai_tools
+from agentx.wires.dialect import apply_changes, openai_messages, openai_tools
 from agentx.wires.families import cache_style
 from agentx.wires.gather import Gathered, Hear, counted
 from agentx.wires.key import Key, key_for, no_key
@@ -127,7 +127,9 @@ def completion(request: Request, provider: Provider, key: str | None, timers: Ti
         "tools": tools or None,
         "extra_headers": dict(provider.headers) or None,
     }
-    return arguments | {name: value for name, value in optional.items() if value is not None}
+    arguments |= {name: value for name, value in optional.items() if value is not None}
+    apply_changes(arguments, request)
+    return arguments
 
 
 def _base(url: str | None, prefix: str) -> str | None:

@@ -121,6 +121,8 @@ class Request:
     num_ctx: int | None = None
     purpose: Purpose = "turn"
     estimate: int = 0
+    changes: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    """Parameters that this model wants under another name, or (None) not at all."""
     threshold: int | None = None
 
 

@@ -394,6 +394,19 @@ def test_what_two_links_refuse_is_not_sent_to_a_third(world: World, fail: Failur
     assert [event.message for event in world.of(LinkFailed)] == ["unknown refusal: no such field"] * 2
 
 
+def test_a_refusal_that_is_not_known_is_logged_as_such(world: World, fail: Failures) -> None:
+    """One other link is asked, then the chain stops with what was said."""
+    for name in ("a", "b", "c"):
+        world.say(name, fail.status(418, '{"error": {"message": "short and stout"}}'))
+    with pytest.raises(ChainExhausted, match="short and stout"):
+        asyncio.run(world.chain("a", "b", "c").ask(world.prepare))
+    assert [(event.link, event.message) for event in world.of(LinkFailed)] == [
+        ("a/m", "unknown refusal: short and stout"),
+        ("b/m", "unknown refusal: short and stout"),
+    ]
+    assert world.hits("c") == 0
+
+
 def test_what_two_models_lack_a_third_may_have(world: World, fail: Failures) -> None:
     """A 404 says what a model cannot do, not that the request is wrong."""
     for name in "ab":

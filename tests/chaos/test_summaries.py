@@ -12,7 +12,7 @@ import pytest
 from agentx.testing.brain import Call, NoteReader, Said, asks_for_summary, text_of
 from agentx.testing.conversations import note_task
 from agentx.testing.counting import Json
-from agentx.testing.faults import CutStream, Fault, Hang, NullContent, Status, rate_limited
+from agentx.testing.faults import CutStream, Fault, Hang, NullContent, Status, always, rate_limited
 from agentx.testing.server import FaultServer
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def test_a_failing_summary_request_never_fails_the_job(night: Night, name: str) 
     assert ran.ending.name == "done", ran.story
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     assert len(ran.of("request", purpose="summary")) <= 4, ran.story
-    assert ran.of("link.failed") == []
+    purposes = {event["purpose"] for event in ran.of("link.failed")}
+    assert "summary" in purposes
+    assert "turn" not in purposes
 
 
 def test_the_breaker_opens_and_arms_itself_again(night: Night) -> None:
@@ -132,3 +134,21 @@ def test_a_summary_made_from_a_truncated_request_is_not_believed(night: Night, m
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     whys = [str(tier["why"]) for event in ran.of("compaction") for tier in event["tiers"] if tier["tier"] == 0]
     assert "the server read only a part of the summary's own request" in whys, ran.story
+
+
+def test_a_cheap_model_that_fails_rests_and_the_next_job_does_not_ask_it(night: Night) -> None:
+    codes = night.notes(30)
+    with (
+        FaultServer(NoteKeeper(BAD["empty"]), window=8_192) as server,
+        FaultServer(models=["cheap"], schedule=always(Status(401))) as cheap,
+    ):
+        night.providers = {"cheap": {"card": "openai-compatible", "base_url": cheap.v1}}
+        jobs = [night.run([server], note_task(30), compaction={"summary_model": "cheap/cheap"}) for _ in range(2)]
+        asked = len(cheap.chats)
+    failed = [[event["class"] for event in ran.of("link.failed", link="cheap/cheap")] for ran in jobs]
+    assert (asked, failed) == (1, [["auth"], []])
+    for ran in jobs:
+        assert ran.ending.name == "done", ran.story
+        assert [code for code in codes if code not in ran.answer] == [], ran.story
+    whys = [str(tier["why"]) for e in jobs[1].of("compaction") for tier in e["tiers"] if tier["tier"] == 3]
+    assert any("out: auth" in why for why in whys), whys

@@ -449,3 +449,14 @@ def test_a_context_is_usable_without_files(bench: Bench) -> None:
     )
     bench.start("hello")
     assert bench.view(4_096, context=context).messages[1].text == "hello"
+
+
+def test_a_link_that_cannot_hold_what_is_fixed_is_known_before_anything_is_made(bench: Bench) -> None:
+    bench.start()
+    context, system = bench.open(), "word " * 4_000
+    error = context.cannot_hold(bench.link(), budget_for(4_096), system=system, tools=bench.tools)
+    assert error is not None and error.limit == 2_048
+    assert error.actual is not None and error.actual > 4_000
+    assert f"take {error.actual:,} tokens or more; a window of 4,096 has 2,048" in error.message
+    assert context.cannot_hold(bench.link(), budget_for(32_000), system=system, tools=bench.tools) is None
+    assert bench.events("compaction") == []

@@ -66,7 +66,9 @@ def test_a_link_at_its_cap_is_not_asked_again_and_the_next_goes_on(home: Any, pl
     (warning,) = [e["message"] for e in done.of("warning") if "is not asked" in e["message"]]
     assert warning.startswith("paid/gpt-4o is not asked: ")
     assert told == [{"link": "paid/gpt-4o", "cost": pytest.approx(spent, abs=1e-5), "max_cost": CAP}]
-    assert f"paid link paid/gpt-4o: ${spent:.4g} of at most ${CAP:g}" in shown.out
+    assert f"paid link paid/gpt-4o: ${spent:.2g} of at most ${CAP:g}" in shown.out
+    selected = [event["link"] for event in done.of("link.selected")]
+    assert len(selected) == len(set(selected))  # it is not even considered again
 
 
 def test_a_cap_survives_a_resume_and_a_higher_one_lets_it_go_on(home: Any) -> None:
@@ -128,3 +130,23 @@ def test_falling_to_a_paid_link_is_told_and_obeys_the_limit_of_cost(home: Any) -
     assert any("paid/gpt-4o costs money" in e["message"] for e in done.of("warning"))
     assert "→ paid/gpt-4o instead of flat/gpt-4o (rate_limit) · paid" in story
     assert 0 < spent_on("paid/gpt-4o", done.events) <= CAP
+
+
+def test_a_limit_of_cost_over_unknown_prices_says_what_it_does_not_see(home: Any) -> None:
+    """It is said before the first request, and nothing that was used is shown as free."""
+    with FaultServer(Lister(), models=["new"], window=32_000) as server:
+        config = chain({"box": server}, {}, limits={"cost": 0.000001})
+        config["chains"]["c"] = ["box/new"]
+        home.configure(config)
+        done = home.run("run", "--json", "look around")
+        shown, listed = home.run("show", done.events[0]["job"]).out, home.run("ps", "-a").out
+    assert done.code == 0, done.err
+    types = [event["type"] for event in done.events]
+    assert types.index("warning") < types.index("request")
+    (warning,) = done.of("warning")
+    assert "its price is not known: the limit of cost does not see what it uses" in warning["message"]
+    assert [event["cost"] for event in done.of("reply")] == [None] * 4
+    totals = done.events[-1]["totals"]
+    assert (totals["cost"], totals["unpriced"]) == (0, 4)
+    assert "cost unknown · 4 replies of unknown price" in shown
+    assert "$0.00" not in shown + listed

@@ -17,6 +17,7 @@ FRAME = text_tokens(block(Checkpoint(summary="x"))) + 16
 """What surrounds a summary in the view."""
 SMALLEST_ROOM = 160
 """Below so many tokens for everything that was said there is nothing left to work with."""
+LARGER = "give the job a larger window, fewer tools or a shorter AGENTS.md"
 SQUEEZES = (1.0, 0.85, 0.7, 0.5, 0.3)
 SAID = text_tokens(SAID_LATER) + 8
 WORDS = 0.65
@@ -40,7 +41,9 @@ async def prune(work: Work) -> Step:
                 return Step(draft)
     raise ContextOverflow(
         f"system prompt and tools take {room.fixed:,} of {room.usable:,} tokens: no room is left for the task",
-        hint="give the job a larger window, fewer tools or a shorter AGENTS.md",
+        hint=LARGER,
+        limit=room.usable,
+        actual=room.fixed + SMALLEST_ROOM,
     )
 
 
