@@ -27,7 +27,7 @@ from agentx.windows.overflow import read_overflow
 from agentx.windows.record import LARGEST, Window
 from agentx.windows.registry import WindowRegistry
 from agentx.wires.check import check_length
-from agentx.wires.messages import Message, Reply, Request, Timers, Tool, ToolCall, Usage, Wire
+from agentx.wires.messages import Message, Reply, Request, Timers, Tool, Usage, Wire
 from agentx.wires.timing import timers_for
 
 TERSE_BELOW = 8_192
@@ -160,6 +160,7 @@ class Turns:
             most_tokens=most,
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+            images=self.registry.sees_images(link) is not False,
             estimate=view.estimate,
             threshold=budget.threshold,
         )
@@ -320,6 +321,7 @@ class Turns:
             max_tokens=min(max_tokens, self.registry.window(link).output or max_tokens),
             temperature=link.temperature,
             num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+            images=self.registry.sees_images(link) is not False,
             purpose="summary",
             estimate=sum(len(message.text) for message in messages) // 4,
             changes=self.chain.health.taught.changes(link),
@@ -429,8 +431,7 @@ class Turns:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""
         made = self.journal.query("select count(*) from entries where type = 'reply'")[0][0]
         calls = tuple(
-            ToolCall(f"c{made + 1}_{number}", call.name, call.arguments)
-            for number, call in enumerate(reply.message.tool_calls, 1)
+            replace(call, id=f"c{made + 1}_{number}") for number, call in enumerate(reply.message.tool_calls, 1)
         )
         return replace(reply, message=replace(reply.message, tool_calls=calls, link=link.name))
 

@@ -116,7 +116,7 @@ class Link:
     @property
     def endpoint(self) -> str:
         """What the link's window and health belong to: address, or the provider where there is none."""
-        return self.provider.base_url or self.provider.name
+        return endpoint_of(self.provider)
 
     @property
     def address(self) -> str:
@@ -127,7 +127,16 @@ class Link:
     @property
     def identity(self) -> str:
         """Exact endpoint and exact model, one string: the key of everything learned about the link."""
-        return f"{self.endpoint} {self.model}"
+        return identity_of(self.provider, self.model)
+
+
+def endpoint_of(provider: Provider) -> str:
+    return provider.base_url or provider.name
+
+
+def identity_of(provider: Provider, model: str) -> str:
+    """See `Link.identity`."""
+    return f"{endpoint_of(provider)} {model}"
 
 
 def link_name(provider: str, model: str) -> str:

@@ -126,7 +126,7 @@ def trimmed_message(item: Item, limit: int) -> Message:
     text = clip(message.text, text_limit - 8, restore_id=f"r{item.seq}").text
     if message.images:
         text = f"{text}\n{NO_IMAGE}"
-    return replace(message, text=text, tool_calls=calls, images=())
+    return replace(message, text=text, tool_calls=calls, images=(), reasoning="", sealed="")
 
 
 def _before(transcript: Transcript, checkpoint: Checkpoint) -> list[Message]:
@@ -202,6 +202,6 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
 
 
 def _without_foreign_reasoning(message: Message, link: str | None) -> Message:
-    if message.reasoning and message.link != link:
-        return replace(message, reasoning="")
+    if (message.reasoning or message.sealed) and message.link != link:
+        return replace(message, reasoning="", sealed="")
     return message

@@ -86,6 +86,12 @@ class Catalogue:
             cache_write=into if write is None else write,
         )
 
+    def sees_images(self, link: Link) -> bool | None:
+        """Whether the model of *link* sees images; None where the catalogue does not say."""
+        found = self._entry(link)
+        told = found and found[1].get("supports_vision")
+        return told if isinstance(told, bool) else None
+
     def _entry(self, link: Link) -> tuple[str, Mapping[str, Any]] | None:
         if link.provider.self_hosted or not link.provider.catalogue or self.file is None:
             return None

@@ -93,6 +93,10 @@ class WindowRegistry:
         """What a token of *link* costs; None where it is not known, or the server is one's own."""
         return self._catalogue.price(link)
 
+    def sees_images(self, link: Link) -> bool | None:
+        """Whether the model of *link* sees images; None where it is not known."""
+        return self._catalogue.sees_images(link)
+
     def num_ctx(self, link: Link) -> int:
         """What to ask of an Ollama for *link*: decided once, and the same for the whole job.
 

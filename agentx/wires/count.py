@@ -11,6 +11,7 @@ import httpx
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.wires.dialect import openai_messages, openai_tools
+from agentx.wires.families import dialect_of
 from agentx.wires.key import Key, headers_for, key_for
 from agentx.wires.messages import Request
 from agentx.wires.rendered import compact
@@ -27,9 +28,9 @@ async def server_count(client: httpx.AsyncClient, provider: Provider, key: Key, 
         async with asyncio.timeout(COUNT_SECONDS):
             counter = _Counter(client, headers_for(provider, key_for(provider, key)))
             if "llamacpp" in provider.probes:
-                return await counter.llamacpp(root, request)
+                return await counter.llamacpp(root, _chat(request, provider))
             if "vllm" in provider.probes:
-                return await counter.vllm(root, request)
+                return await counter.vllm(root, _chat(request, provider))
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValueError, RequestFailed):
         return None
     return None
@@ -40,9 +41,8 @@ class _Counter:
         self.client = client
         self.headers = headers
 
-    async def llamacpp(self, root: str, request: Request) -> int | None:
+    async def llamacpp(self, root: str, chat: dict[str, Any]) -> int | None:
         """One route counts the chat; older builds give the rendered prompt, which is then tokenized."""
-        chat = _chat(request)
         counted = await self._ask(f"{root}/v1/chat/completions/input_tokens", chat)
         if (tokens := _number(counted.get("input_tokens"))) is not None:
             return tokens
@@ -53,8 +53,8 @@ class _Counter:
         tokens = tokenized.get("tokens")
         return len(cast("list[Any]", tokens)) if isinstance(tokens, list) and tokens else None
 
-    async def vllm(self, root: str, request: Request) -> int | None:
-        counted = await self._ask(f"{root}/tokenize", {**_chat(request), "add_generation_prompt": True})
+    async def vllm(self, root: str, chat: dict[str, Any]) -> int | None:
+        counted = await self._ask(f"{root}/tokenize", {**chat, "add_generation_prompt": True})
         return _number(counted.get("count"))
 
     async def _ask(self, url: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -75,10 +75,12 @@ class _Counter:
         return cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
 
 
-def _chat(request: Request) -> dict[str, Any]:
-    chat: dict[str, Any] = {"model": request.model, "messages": openai_messages(request.messages)}
+def _chat(request: Request, provider: Provider) -> dict[str, Any]:
+    """The prompt in the very words of the request."""
+    dialect = dialect_of(provider, request.model, images=request.images)
+    chat: dict[str, Any] = {"model": request.model, "messages": openai_messages(request.messages, dialect)}
     if request.tools:
-        chat["tools"] = openai_tools(request.tools)
+        chat["tools"] = openai_tools(request.tools, dialect.schemas)
     return chat
 
 

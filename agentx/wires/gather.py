@@ -23,6 +23,7 @@ class PartialCall:
     index: int | None = None
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
+    signature: str = ""
 
     def complete(self) -> bool:
         return is_object("".join(self.arguments))
@@ -38,6 +39,9 @@ class Gathered:
 
     text: list[str] = field(default_factory=list[str])
     reasoning: list[str] = field(default_factory=list[str])
+    sealed: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Thoughts in the form that their maker wants back: LiteLLM's `thinking_blocks`, OpenRouter's
+    `reasoning_details`."""
     calls: list[PartialCall] = field(default_factory=list[PartialCall])
     finish: Finish | None = None
     usage: Usage | None = None
@@ -92,6 +96,8 @@ class Gathered:
                 self.hear(text)
         if thought:
             self.reasoning.append(thought)
+        for block in objects(piece.get("thinking_blocks")) or objects(piece.get("reasoning_details")):
+            self._seal(block)
         heard = [self._call(call) for call in calls]
         return bool(text.strip() or thought.strip() or any(heard))  # blanks alone are a stall
 
@@ -102,6 +108,7 @@ class Gathered:
         index = piece.get("index")
         call = self._slot(index if isinstance(index, int) else None, id_, name)
         call.id = call.id or id_
+        call.signature = call.signature or _signature(piece)
         fresh = name != call.name  # a name comes whole, again and again, or in pieces
         if fresh:
             call.name += name
@@ -109,6 +116,19 @@ class Gathered:
             arguments = json.dumps(arguments, ensure_ascii=False)
         call.arguments.append(_text(arguments))
         return bool((fresh and name) or _text(arguments).strip())
+
+    def _seal(self, block: dict[str, Any]) -> None:
+        """A piece of a thought: texts go on, a signature comes at the end."""
+        last = self.sealed[-1] if self.sealed else {}
+        if (last.get("type"), last.get("index")) != (block.get("type"), block.get("index")):
+            self.sealed.append(dict(block))
+            return
+        for key, value in block.items():
+            before = last.get(key)
+            if key in _GROWING and isinstance(before, str) and isinstance(value, str):
+                last[key] = before + value
+            elif value is not None:
+                last[key] = value
 
     def _slot(self, index: int | None, id_: str, name: str) -> PartialCall:
         """The call that a piece belongs to: by index, but a new id or a new name after whole arguments begins
@@ -135,6 +155,18 @@ def counted(gathered: Gathered) -> Generator[None]:
         if gathered.usage is not None:
             error.usage = gathered.usage.to_json()
         raise
+
+
+_GROWING = ("thinking", "text", "summary")
+
+
+def _signature(call: dict[str, Any]) -> str:
+    """Of the thought behind a call of Gemini: LiteLLM's place for it, or Google's."""
+    own: Any = call.get("provider_specific_fields")
+    if not isinstance(own, dict):
+        extra: Any = call.get("extra_content")
+        own = cast("dict[str, Any]", extra).get("google") if isinstance(extra, dict) else None
+    return _text(cast("dict[str, Any]", own).get("thought_signature")) if isinstance(own, dict) else ""
 
 
 def error_in(chunk: dict[str, Any]) -> bool:

@@ -19,19 +19,22 @@ from typing import Any, cast
 
 import httpx
 
-from agentx.config.links import Provider
+from agentx.config.links import Provider, identity_of
 from agentx.errors import Phase, RequestFailed
 from agentx.wires.cache import marked_messages, marked_tools
 from agentx.wires.dialect import apply_changes, openai_messages, openai_tools
-from agentx.wires.families import cache_style
+from agentx.wires.families import dialect_of
 from agentx.wires.gather import Gathered, Hear, counted
 from agentx.wires.key import Key, key_for, no_key
+from agentx.wires.litellm_door import OneRequest
 from agentx.wires.messages import Reply, Request, Timers
 from agentx.wires.rendered import compact
 from agentx.wires.timing import Clock
 from agentx.wires.transport import LINGER_SECONDS, MAX_ERROR_BYTES, Broken, causes, excerpt, root_cause
 from agentx.wires.whole import Facts, whole_reply
 
+OVER_OUR_CLIENT = frozenset({"anthropic", "gemini", "vertex_ai", "bedrock"})
+"""Where litellm takes a client of ours; for those that it speaks to over an SDK it would have to be another."""
 HEADER_PREFIX = "llm_provider-"
 """litellm puts this before the names of the provider's own headers."""
 
@@ -59,17 +62,19 @@ def load() -> Any:
 
 
 class LiteLLMWire:
-    """One provider through litellm. `key` is asked at each request."""
+    """One provider through litellm. `key` is asked at each request; the client belongs to the caller."""
 
     def __init__(
         self,
         provider: Provider,
+        client: httpx.AsyncClient,
         key: Key = no_key,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         hear: Hear | None = None,
     ) -> None:
         self.provider = provider
+        self.client = client
         self.key = key
         self.monotonic = monotonic
         self.hear = hear
@@ -79,9 +84,12 @@ class LiteLLMWire:
         started = self.monotonic()
         key = key_for(self.provider, self.key)
         litellm = await asyncio.to_thread(load)
-        attempt = _Attempt(f"{self.provider.name}/{request.model}", key)
+        door = OneRequest(self.client)
+        attempt = _Attempt(f"{self.provider.name}/{request.model}", key, door)
         attempt.gathered.hear = self.hear if request.purpose == "turn" else None
         arguments = completion(request, self.provider, key, timers)
+        if (self.provider.litellm_prefix or self.provider.name) in OVER_OUR_CLIENT:
+            arguments["client"] = litellm.AsyncHTTPHandler(transport=door, follow_redirects=False)
         sent = compact(arguments["messages"])
         with counted(attempt.gathered):
             async with attempt.translated(Clock(timers)) as clock:
@@ -94,6 +102,7 @@ class LiteLLMWire:
         facts = Facts(
             sent=sent,
             seconds=self.monotonic() - started,
+            issuer=identity_of(self.provider, request.model),
             headers=attempt.headers(),
         )
         return whole_reply(attempt.gathered, request, facts)
@@ -106,9 +115,10 @@ class LiteLLMWire:
 def completion(request: Request, provider: Provider, key: str | None, timers: Timers) -> dict[str, Any]:
     """The arguments of litellm's `acompletion`. What a model does not take (`temperature`) is left out by it."""
     prefix = provider.litellm_prefix or provider.name
-    messages, tools = openai_messages(request.messages), openai_tools(request.tools)
-    if (style := cache_style(provider, request.model)) is not None:
-        messages, tools = marked_messages(messages, style), marked_tools(tools)
+    dialect = dialect_of(provider, request.model, images=request.images)
+    messages, tools = openai_messages(request.messages, dialect), openai_tools(request.tools, dialect.schemas)
+    if dialect.cache is not None:
+        messages, tools = marked_messages(messages, dialect.cache), marked_tools(tools)
     arguments: dict[str, Any] = {
         "model": f"{prefix}/{request.model}",
         "messages": messages,
@@ -123,7 +133,7 @@ def completion(request: Request, provider: Provider, key: str | None, timers: Ti
         "base_url": _base(provider.base_url, prefix),
         "api_key": key,
         "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
+        "temperature": request.temperature if dialect.temperature else None,
         "tools": tools or None,
         "extra_headers": dict(provider.headers) or None,
     }
@@ -142,9 +152,10 @@ def _base(url: str | None, prefix: str) -> str | None:
 class _Attempt:
     """What one request has brought so far, and what its failure means."""
 
-    def __init__(self, who: str, secret: str | None) -> None:
+    def __init__(self, who: str, secret: str | None, door: OneRequest) -> None:
         self.who = who
         self.secret = secret
+        self.door = door
         self.stream: Any = None
         self.gathered = Gathered()
 
@@ -156,14 +167,13 @@ class _Attempt:
             clock.linger(LINGER_SECONDS)
 
     def close(self) -> None:
-        """Raises Broken when the provider never said why the reply ended: litellm then says `stop` for it.
-
-        Not seen: a stream of Gemini that ends early and cleanly; litellm (1.110) gives it a reason of its own.
-        """
+        """Raises Broken when the provider never said why the reply ended: litellm then says `stop` for it."""
+        if (refused := self.door.refused()) is not None:
+            raise refused
         said = getattr(self.stream, "received_finish_reason", "stop") or getattr(
             self.stream, "intermittent_finish_reason", None
         )
-        if self.gathered.finish is None or said is None:
+        if self.gathered.finish is None or said is None or self.door.unfinished():
             came = self.gathered.text or self.gathered.reasoning or self.gathered.calls
             raise Broken(f"the stream ended {'in the middle of the reply' if came else 'before anything came'}")
 
@@ -185,7 +195,7 @@ class _Attempt:
             if self.gathered.finish is None:
                 raise self._failed(clock.why(), timed_out=True) from error
         except Broken as error:
-            raise self._failed(error.what, body=error.body) from error
+            raise self._failed(error.what, phase=error.phase, body=error.body) from error
         except (root, httpx.HTTPError, ValueError, OSError) as error:
             raise self._of(error) from error
         finally:
@@ -212,6 +222,8 @@ class _Attempt:
             if isinstance(one, httpx.TransportError):
                 timed_out = isinstance(one, httpx.TimeoutException)
                 return self._failed(f"the connection broke: {root_cause(one)}", timed_out=timed_out)
+        if (refused := self.door.refused()) is not None:
+            return self._failed(refused.what, phase=refused.phase, body=refused.body)
         if self.stream is not None:
             return self._failed(excerpt(text), body=text)
         return self._failed(
@@ -236,7 +248,7 @@ class _Attempt:
         return RequestFailed(
             message=self._hidden(f"{self.who}: {what}"),
             phase=phase,
-            status=200 if phase == "stream" else status,
+            status=200 if phase in ("stream", "body") else status,
             headers=self.headers() if headers is None else self._clean(headers),
             body=self._hidden(body[:MAX_ERROR_BYTES]),
             timed_out=timed_out,

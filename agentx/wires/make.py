@@ -42,7 +42,7 @@ def wire_for(link: Link, client: httpx.AsyncClient, environ: Mapping[str, str], 
         case "litellm":
             from agentx.wires.litellm import LiteLLMWire
 
-            return LiteLLMWire(provider, key, hear=hear)
+            return LiteLLMWire(provider, client, key, hear=hear)
 
 
 class Wires:

@@ -27,11 +27,13 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """`arguments` is the text of one JSON object, byte-stable: it is sent again as it stands."""
+    """`arguments` is the text of one JSON object, byte-stable: it is sent again as it stands. `signature` is that
+    of the thought behind it, for Gemini alone."""
 
     id: str
     name: str
     arguments: str
+    signature: str = ""
 
     def parsed(self) -> dict[str, Any]:
         """The arguments as an object. Raises ValueError when they are none."""
@@ -43,7 +45,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `reasoning` is kept apart from `text` and goes back only to the link that made it."""
+    """One message. `reasoning` is kept apart from `text`; `sealed` is a JSON list, as text, of what only its maker
+    can read: signed or encrypted thoughts. Both go back only to `issuer`, the identity of the link that made them.
+    """
 
     role: Role
     text: str = ""
@@ -52,6 +56,8 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     reasoning: str = ""
+    sealed: str = ""
+    issuer: str = ""
     link: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -60,8 +66,11 @@ class Message:
         if self.images:
             data["images"] = [[image.media_type, image.data] for image in self.images]
         if self.tool_calls:
-            data["tool_calls"] = [[call.id, call.name, call.arguments] for call in self.tool_calls]
-        for key in ("tool_call_id", "name", "reasoning", "link"):
+            data["tool_calls"] = [
+                [call.id, call.name, call.arguments, *([call.signature] if call.signature else [])]
+                for call in self.tool_calls
+            ]
+        for key in ("tool_call_id", "name", "reasoning", "sealed", "issuer", "link"):
             if value := getattr(self, key):
                 data[key] = value
         return data
@@ -76,6 +85,8 @@ class Message:
             tool_call_id=data.get("tool_call_id"),
             name=data.get("name"),
             reasoning=data.get("reasoning", ""),
+            sealed=data.get("sealed", ""),
+            issuer=data.get("issuer", ""),
             link=data.get("link"),
         )
 
@@ -105,7 +116,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one link is asked. `max_tokens` None leaves it out; `num_ctx` is only for the `ollama` wire.
+    """What one link is asked. `max_tokens` None leaves it out; `num_ctx` is only for the `ollama` wire; `images`
+    is false where it is known that the model sees none.
 
     `most_tokens` is what `max_tokens` may be raised to where it proves too small for a reply; None: no further.
     `estimate` is what the sender thinks the prompt holds, in tokens, before calibration; `threshold` is the size
@@ -124,6 +136,7 @@ class Request:
     changes: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     """Parameters that this model wants under another name, or (None) not at all."""
     threshold: int | None = None
+    images: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import httpx
 
-from agentx.config.links import Provider
+from agentx.config.links import Provider, identity_of
 from agentx.errors import RequestFailed
 from agentx.wires.dialect import ollama_body
 from agentx.wires.gather import Hear, counted
@@ -51,7 +51,7 @@ class OllamaWire:
             who=f"{provider.name}/{request.model}",
             url=f"{address(provider).removesuffix('/v1')}/api/chat",
             headers=headers_for(provider, key),
-            body=ollama_body(request, self.rendered),
+            body=ollama_body(request, provider, self.rendered),
             secret=key,
         )
         reader = OllamaReader(self.hear if request.purpose == "turn" else None)
@@ -71,6 +71,7 @@ class OllamaWire:
             Facts(
                 sent=call.body,
                 seconds=self.monotonic() - started,
+                issuer=identity_of(provider, request.model),
                 headers=headers,
                 # `num_predict` not reached and yet `length`: the window was.
                 clamps_at_window=True,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from agentx.config.links import Provider
+from agentx.config.links import Provider, identity_of
 from agentx.errors import ConfigError, Problem
 from agentx.wires.count import server_count
 from agentx.wires.dialect import openai_body
@@ -60,6 +60,7 @@ class OpenAIWire:
         facts = Facts(
             sent=call.body,
             seconds=self.monotonic() - started,
+            issuer=identity_of(self.provider, request.model),
             headers=headers,
             gives_reason=provider.gives_reason,
             clamps_at_window=not CLAMPING_PROBES.isdisjoint(provider.probes),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +59,29 @@ def test_a_fall_from_200k_to_4k_and_back_shows_everything_again(night: Night) ->
     assert ran.of("compaction")
     returned = max(n for n, event in enumerate(ran.events) if event["type"] == "link.switched")
     assert not [event for event in ran.events[returned:] if event["type"] == "compaction"]
+
+
+def test_after_a_hop_out_and_back_the_primary_is_sent_the_very_same_bytes(night: Night) -> None:
+    """As if it had answered everything by itself: whole bodies, and nothing of what the other one thought."""
+    night.notes(6, words=50)
+    reader = NoteReader()
+
+    def thinker(messages: Sequence[Json], tools: Sequence[Json]) -> Said:
+        night.clock.skipped += 12
+        return replace(reader(messages, tools), reasoning="a thought of another model")
+
+    def sent(server: FaultServer) -> list[str]:
+        return [json.dumps(seen.body) for seen in server.chats]
+
+    with FaultServer(reader) as alone:
+        night.run([alone], note_task(6))
+    falls = at({3: Status(503, {"retry-after": "5"})})
+    with FaultServer(reader, schedule=falls) as primary, FaultServer(thinker) as other:
+        ran = night.run([primary, other], note_task(6))
+    assert ran.ending.name == "done", ran.story
+    assert len(other.chats) == 1
+    assert len(sent(alone)) == len(sent(primary)) > 5
+    assert sent(primary) == sent(alone)
 
 
 @pytest.mark.parametrize(

@@ -281,9 +281,11 @@ ENTRIES = {
         "output_cost_per_token": 1e-05,
         "cache_read_input_token_cost": 1.25e-07,
         "successor_model": "gpt-6",
+        "supports_vision": True,
     },
     "groq/llama": {"litellm_provider": "groq", "max_input_tokens": 131072, "max_output_tokens": 131072},
     "llama": {"litellm_provider": "groq", "max_input_tokens": 65536},
+    "groq/blind": {"litellm_provider": "groq", "max_input_tokens": 65536, "supports_vision": False},
     "groq/pasted": {"litellm_provider": "groq", "max_input_tokens": 131072, "max_output_tokens": 131072},
     "vertex_ai/claude": {"litellm_provider": "vertex_ai-anthropic_models", "max_input_tokens": 200000},
     "gpt-nulls": {"litellm_provider": "openai", "max_input_tokens": None},
@@ -322,6 +324,13 @@ def test_an_output_limit_that_repeats_the_window_is_none(catalogue: Catalogue, l
     pasted = catalogue.window(link("https://x", "pasted", self_hosted=False, catalogue=("groq",)))
     assert whole is not None and whole.output == 128_000
     assert pasted is not None and pasted.output is None
+
+
+def test_a_model_sees_images_or_not_or_nobody_knows(catalogue: Catalogue, link: Make) -> None:
+    def sees(provider: str, model: str) -> bool | None:
+        return catalogue.sees_images(link("https://x", model, self_hosted=False, catalogue=(provider,)))
+
+    assert [sees("openai", "gpt-5"), sees("groq", "blind"), sees("groq", "llama")] == [True, False, None]
 
 
 def test_prices_are_dollars_a_token_and_none_where_one_is_missing(catalogue: Catalogue, link: Make) -> None:

@@ -51,7 +51,11 @@ def bodies(serve: Any, link: Callable[[str], Provider], model: str, histories: l
     async def run() -> list[Any]:
         async with serve(REFUSED, REFUSAL) as (url, seen), client() as http:
             made = link(url)
-            wire = OpenAIWire(made, http, lambda: "k") if made.wire == "openai" else LiteLLMWire(made, lambda: "k")
+            wire = (
+                OpenAIWire(made, http, lambda: "k")
+                if made.wire == "openai"
+                else LiteLLMWire(made, http, lambda: "k")
+            )
             for history in histories:
                 with suppress(RequestFailed):
                     await wire.ask(Request(model=model, messages=history, tools=TOOLS, max_tokens=9), Timers())

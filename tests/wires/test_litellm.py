@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import respx
 
+from agentx.chain.classify import classify
+from agentx.config.cards import read_cards
 from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.wires.litellm import LiteLLMWire
@@ -30,25 +33,30 @@ ANTHROPIC = "https://a.example/v1/messages"
 GEMINI = "https://g.example/v1beta/models/gemini-2.5-flash:streamGenerateContent"
 
 
-def wire(prefix: str, url: str) -> LiteLLMWire:
+def wire(prefix: str, url: str, http: httpx.AsyncClient) -> LiteLLMWire:
     provider = Provider(
         name=prefix, card=prefix, wire="litellm", base_url=url, api_key_env="K", litellm_prefix=prefix
     )
-    return LiteLLMWire(provider, lambda: "sk-very-secret")
+    return LiteLLMWire(provider, http, lambda: "sk-very-secret")
 
 
 def ask(answer: httpx.Response | Exception, request: Request = ASKED) -> tuple[Reply, httpx.Request]:
     async def run() -> tuple[Reply, httpx.Request]:
         with respx.mock:
+            http = httpx.AsyncClient()
             if request.model.startswith("gemini"):
-                made, route = wire("gemini", "https://g.example"), respx.post(url__startswith=GEMINI)
+                made, route = wire("gemini", "https://g.example", http), respx.post(url__startswith=GEMINI)
             else:
-                made, route = wire("anthropic", "https://a.example"), respx.post(ANTHROPIC)
+                made, route = wire("anthropic", "https://a.example", http), respx.post(ANTHROPIC)
             if isinstance(answer, Exception):
                 route.mock(side_effect=answer)
             else:
                 route.mock(return_value=answer)
-            reply = await made.ask(request, Timers(total=60))
+            try:
+                reply = await made.ask(request, Timers(total=60))
+            finally:
+                await http.aclose()
+                assert route.call_count == 1, "not exactly one request"
             return reply, route.calls.last.request
 
     return asyncio.run(run())
@@ -101,6 +109,7 @@ def test_a_reply_of_anthropic_keeps_calls_reasoning_counts_and_headers() -> None
         role="assistant",
         text="hello",
         reasoning="hm",
+        issuer="https://a.example claude-sonnet-4-5",
         tool_calls=(ToolCall("toolu_1", "read_file", '{"path": "a"}'),),
     )
     assert reply.finish == "tool_calls"
@@ -140,8 +149,45 @@ def test_a_refused_connection_is_no_500() -> None:
     assert (error.status, error.phase, error.timed_out) == (None, "connect", False)
 
 
-def test_a_page_in_place_of_a_reply_is_refused() -> None:
-    assert failure(httpx.Response(200, html="<html>log in</html>")).phase in ("stream", "reply")
+def class_of(error: RequestFailed, card: str = "anthropic") -> str:
+    """What the chain makes of it, with the words of the shipped card."""
+    patterns = read_cards(Path("/nowhere"))[card].patterns()
+    return classify(error, Provider(name=card, card=card, wire="litellm", errors=patterns), 0.0).error_class
+
+
+def said(status: int, kind: str, message: str, **headers: str) -> httpx.Response:
+    body = {"type": "error", "error": {"type": kind, "message": message}}
+    return httpx.Response(status, headers=headers, json=body)
+
+
+@pytest.mark.parametrize(
+    ("answer", "means", "status"),
+    [
+        (said(429, "rate_limit_error", "slow down", **{"retry-after": "7"}), "rate_limit", 429),
+        (said(429, "insufficient_quota", "You exceeded your current quota"), "quota", 429),
+        (said(529, "overloaded_error", "Overloaded"), "overloaded", 529),
+        (said(400, "invalid_request_error", "Your credit balance is too low to access the API"), "quota", 400),
+        (said(402, "billing_error", "Insufficient credits"), "quota", 402),
+        (
+            said(400, "invalid_request_error", "prompt is too long: 201000 tokens > 200000"),
+            "overflow",
+            400,
+        ),
+        (said(401, "authentication_error", "invalid x-api-key"), "auth", 401),
+        (said(404, "not_found_error", "model: claude-x"), "not_found", 404),
+        (httpx.ConnectError("refused"), "network", None),
+        (httpx.ReadTimeout("too slow"), "timeout", None),
+        (httpx.Response(200, html="<html>log in</html>"), "invalid_reply", 200),
+    ],
+    ids=["429", "quota", "529", "credit", "402", "too long", "key", "model", "refused", "timeout", "page"],
+)
+def test_what_litellm_loses_is_found_again_after_exactly_one_request(
+    answer: httpx.Response | Exception, means: str, status: int | None
+) -> None:
+    error = failure(answer)
+    assert (class_of(error), error.status) == (means, status)
+    if isinstance(answer, httpx.Response) and "retry-after" in answer.headers:
+        assert error.headers["retry-after"] == "7"
 
 
 ASKED_GEMINI = Request(model="gemini-2.5-flash", messages=[Message(role="user", text="hi")], tools=[READ])
@@ -170,6 +216,19 @@ def test_a_cut_connection_to_gemini_is_no_reply() -> None:
         httpx.Response(200, headers={"content-type": "text/event-stream"}, content=cut()), ASKED_GEMINI
     )
     assert (error.status, error.phase) == (200, "stream")
+
+
+def test_a_stream_of_gemini_that_ends_early_and_cleanly_is_no_reply() -> None:
+    error = failure(stream([candidate({"text": "half an ans"})]), ASKED_GEMINI)
+    assert (error.phase, class_of(error, "gemini")) == ("stream", "network")
+
+
+@pytest.mark.parametrize("before", [[], [candidate({"text": "hi "})]], ids=["at once", "in the middle"])
+def test_an_error_of_gemini_inside_a_stream_means_what_it_says(before: list[dict[str, Any]]) -> None:
+    body = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+    error = failure(stream([*before, body]), ASKED_GEMINI)
+    assert (error.phase, class_of(error, "gemini")) == ("stream", "overloaded")
+    assert json.loads(error.body) == body
 
 
 def test_a_quota_of_gemini_keeps_its_text() -> None:

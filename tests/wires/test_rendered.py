@@ -43,7 +43,7 @@ def test_what_is_kept_never_changes_the_bytes(parts: list[list[Message]], provid
             for messages in (history, part, history):
                 request = Request(model=model, messages=messages, max_tokens=5)
                 assert openai_body(request, provider, kept) == openai_body(request, provider, Rendered())
-                assert ollama_body(request, kept) == ollama_body(request, Rendered())
+                assert ollama_body(request, provider, kept) == ollama_body(request, provider, Rendered())
 
 
 @given(
