@@ -92,6 +92,8 @@ class Chain:
         self._answered = False
         self._too_small: set[str] = set()
         self._paid: set[str] = set()
+        self._mended: set[str] = set()
+        """Identities of those that take the history only when it is repaired."""
         self._rooms: dict[str, Room] = {}
 
     def likely(self) -> Link:
@@ -144,6 +146,7 @@ class Chain:
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
             told=walk.told if walk.shorter else MOST_TOLD,
+            repaired=link.identity in self._mended,
             alone=self._ready(walk, without=self._at(link.address)) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(walk))
@@ -234,6 +237,8 @@ class Chain:
     def _served(self, visit: Visit, walk: Walk) -> None:
         """The link is well. What others refused and it did not was their own trouble: they rest."""
         self.health.succeeded(visit.link, visit.sent)
+        if visit.attempts.repaired:
+            self._mended.add(visit.link.identity)
         self._answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)
