@@ -163,6 +163,14 @@ class Waiting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Woken(Event):
+    """The last `waiting` is over before its time, because of `reason`."""
+
+    type = "woken"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowLearned(Event):
     """The endpoint proved a window of `value` tokens; before, `was` was believed."""
 
@@ -277,7 +285,7 @@ KINDS: dict[str, type[Event]] = {
     kind.type: kind
     for kind in (
         JobStarted, JobResumed, UserMessage, Nudged, LinkSelected, Requested, Replied, LinkFailed, LinkSwitched,
-        Waiting, WindowLearned, Truncated, ToolStarted, ToolEnded, Compacted, BreakerChanged, NotesUpdated,
+        Waiting, Woken, WindowLearned, Truncated, ToolStarted, ToolEnded, Compacted, BreakerChanged, NotesUpdated,
         PlanUpdated, Warned, JobEnded,
     )
 }  # fmt: skip

@@ -11,6 +11,7 @@ from agentx.agent import prompts
 from agentx.agent.spend import Purse
 from agentx.chain import ledger
 from agentx.chain.classify import Failure, classify
+from agentx.chain.returns import small_request
 from agentx.chain.single import Alone
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
@@ -256,6 +257,12 @@ class Turns:
         total, prompt = (usage.input + usage.output, usage.input) if plausible else (0, 0)
         if (window := self.registry.succeeded(link, total, prompt)) is not None:
             self.journal.append(WindowLearned(link=link.name, value=window.size, was=was, evidence=window.detail))
+
+    async def knock(self, link: Link, timers: Timers) -> None:
+        """Ask *link* something small. Raises RequestFailed."""
+        request = small_request(link)
+        self._tell_request(link, request)
+        self._tell_reply(link, await self.wires(link).ask(request, timers), "probe", None)
 
     def summariser(self, link: Link) -> Ask:
         """What asks *link*, whose turn it is, for a summary."""

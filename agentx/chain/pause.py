@@ -10,6 +10,8 @@ from agentx.config.links import Link
 
 OFFLINE_FIRST, OFFLINE_LONGEST = 5.0, 60.0
 JITTER, MOST_JITTER = 0.1, 30.0
+WRITTEN = 0.001
+"""A time that was written down is exact to the millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +20,6 @@ class Pause:
 
     until: float
     reason: str
-    offline: bool = False
     nobody: bool = False
 
 
@@ -29,22 +30,23 @@ def limited(rests: Sequence[tuple[Link, Rest]]) -> Pause:
     return Pause(until=rest.until, reason=f"every link rests; {why}")
 
 
-def offline(rests: Sequence[tuple[Link, Rest]], missed: Collection[str], rounds: int, now: float) -> Pause:
+def offline(message: str, others: Collection[float], rounds: int, now: float) -> Pause:
     """Until the network may be back, after *rounds* such waits: 5 s doubling to a minute.
 
-    *missed* could not be connected to. A link that rests on a limit meanwhile is waited for no longer than that.
+    *message* is how a connection failed. *others* rest on limits until then: they are waited for no longer.
     """
-    others = [rest.until for link, rest in rests if link.name not in missed]
-    message = next((rest.message for link, rest in rests if link.name in missed), "cannot connect")
     next_try = now + min(OFFLINE_LONGEST, OFFLINE_FIRST * 2.0 ** min(rounds, 10))
     return Pause(
-        until=min([next_try, *others]),
-        reason=f"offline: no link can be reached ({message})",
-        offline=True,
-        nobody=not others,
+        until=min([next_try, *others]), reason=f"offline: no link can be reached ({message})", nobody=not others
     )
 
 
-def jitter(seconds: float, chance: float) -> float:
-    """What is added to a wait of *seconds*, so that many jobs do not wake at once; *chance* is 0 to 1."""
-    return chance * min(JITTER * seconds, MOST_JITTER)
+def wake(until: float, now: float, chance: float, planned: float | None) -> float:
+    """When to wake for what is back at *until*: a little later, so that many jobs do not wake at once.
+
+    The little is decided once: what was *planned* for the same end before, perhaps by a process that was killed
+    since, stays. *chance* is 0 to 1.
+    """
+    if planned is not None and until - WRITTEN <= planned <= until + MOST_JITTER:
+        return planned
+    return until + chance * min(JITTER * (until - now), MOST_JITTER)

@@ -16,7 +16,6 @@ from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
 from agentx.wires.repair import repaired
-from agentx.wires.timing import timers_for
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
@@ -27,10 +26,11 @@ Shorter = Callable[[Link, Failure], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a visit acts with. `failed` hears of every failed request, `prepared` when a request stands, `log` of
-    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one."""
+    the traceback where a reply broke our own code; `learn` of a proven window, `guess` of a probable one. `timers`
+    gives those of the next request, and may raise what ends it."""
 
     wires: Callable[[Link], Wire]
-    timers: Timers
+    timers: Callable[[], Timers]
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
@@ -124,7 +124,7 @@ class Visit:
         self.sent = means.now()
         reply: Reply | None = None
         try:
-            reply = await means.wires(link).ask(request, timers_for(link, means.timers))
+            reply = await means.wires(link).ask(request, means.timers())
             if means.check is not None:
                 await means.check(link, request, reply)
             if request.changes and request.changes != means.taught.changes(link):  # they are what it needs

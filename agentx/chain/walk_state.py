@@ -41,3 +41,15 @@ class Walk:
     since: float | None = None
     """When it was first seen that this request is in trouble (epoch seconds)."""
     offline_rounds: int = 0
+
+    def in_trouble(self, now: float) -> float:
+        """Since when, which is *now* unless it was known before."""
+        if self.since is None:
+            self.since = now
+        return self.since
+
+    def anew(self) -> None:
+        """Forget what links said: they are other links now, or may have been mended."""
+        for known in (self.ended, self.unfit, self.missed, self.broken):
+            known.clear()
+        self.last, self.refusals = None, 0

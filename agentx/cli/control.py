@@ -59,8 +59,9 @@ def stop(session: Session, jobs: tuple[str, ...], *, now: bool, as_json: bool) -
 @click.argument("text", required=False)
 @click.option("-d", "--detach", is_flag=True, help="Run in the background; prints the job's id and returns.")
 @click.option("--json", "as_json", is_flag=True, help="Events on stdout, one a line; `job.ended` is the last.")
+@click.option("--unwatched", is_flag=True, hidden=True)  # how `-d` starts the process in the background
 @click.pass_obj
-def resume(session: Session, job: str, text: str | None, *, detach: bool, as_json: bool) -> int:
+def resume(session: Session, job: str, text: str | None, *, detach: bool, as_json: bool, unwatched: bool) -> int:
     """Go on with JOB where it stopped; TEXT is said to it first."""
     from dataclasses import replace
     from pathlib import Path
@@ -74,12 +75,12 @@ def resume(session: Session, job: str, text: str | None, *, detach: bool, as_jso
     if not Path(order.workspace).is_dir():
         raise UsageError(f"{order.workspace}: the job's workspace is not there any more")
     session = replace(session, overrides=order.overrides + session.overrides)
-    around = surroundings(session, order)
+    around = replace(surroundings(session, order), watched=not unwatched)
     if detach:
         from agentx.jobs.detach import detach as start
 
         flags = [flag for override in session.overrides for flag in ("-c", override)]
-        start(found, session.environ, (*flags, "resume", "--", found.id, *([text] if text else [])))
+        start(found, session.environ, (*flags, "resume", "--unwatched", "--", found.id, *([text] if text else [])))
         if not as_json:
             answer(found.id)
         _said(found, applied=True, detail="running again", as_json=as_json)

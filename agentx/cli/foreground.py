@@ -49,6 +49,7 @@ def surroundings(session: Session, order: Order) -> Surroundings:
         environ=session.environ,
         config=config,
         links=links_of(session, config, order),
+        read_config=lambda: session.config(Path(order.workspace)),
     )
 
 

@@ -31,6 +31,7 @@ from agentx.events import (
     Waiting,
     Warned,
     WindowLearned,
+    Woken,
 )
 from agentx.jobs.status import shortened
 from agentx.journal import Entry
@@ -131,7 +132,9 @@ def trouble(event: Event) -> str | None:
             why = event.reason.removeprefix(f"{event.from_}: ")
             return f"  → {event.to} instead of {event.from_} ({why})" + (" · paid" if event.paid else "")
         case Waiting():
-            return f"  ~ waiting until {local_time(event.until)}: {event.reason}"
+            return f"  ~ waiting until {local_time(event.until)}, because {event.reason}"
+        case Woken():
+            return f"  ~ going on early: {event.reason}"
         case WindowLearned():
             was = f"{event.was:,}" if event.was else "unknown"
             return f"  ! {event.link}: the window is {event.value:,}, not {was}"

@@ -50,7 +50,7 @@ def ps(session: Session, *, everything: bool, as_json: bool) -> None:
 
 
 def _row(one: Status) -> list[object]:
-    doing = _doing(one).removeprefix("waiting: ")
+    doing = _doing(one)
     if one.ending and one.state == "ended":
         doing = str(one.ending["ending"])
     return [
@@ -146,4 +146,6 @@ def _losses(one: Status) -> list[str]:
 
 def _doing(one: Status) -> str:
     """What it does, and until when it waits."""
-    return f"{one.doing}, until {local_time(one.waiting_until)}" if one.waiting_until else one.doing
+    if one.waiting_until is None:
+        return one.doing
+    return f"waiting until {local_time(one.waiting_until)}, because {one.doing.removeprefix('waiting: ')}"

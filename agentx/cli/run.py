@@ -124,7 +124,7 @@ def _detached(session: Session, order: Order, as_json: bool) -> int:
 
     check_order(session, order)
     job = Store(session.paths().jobs).create(order)
-    detach(job, session.environ, ("resume", job.id))
+    detach(job, session.environ, ("resume", "--unwatched", job.id))
     if as_json:
         answer_json({"id": job.id, "name": order.name})
     else:

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import random
 import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentx.agent.calls import Calls
-from agentx.agent.limits import Limits, Totals, check_limits
+from agentx.agent.limits import Limits
 from agentx.agent.loop import Agent
 from agentx.agent.spend import Purse
 from agentx.agent.turn import Numbers, Turns
 from agentx.chain.health import Health
 from agentx.chain.ledger import Price
-from agentx.chain.walk import MAX_WAIT_SECONDS, PATIENCE_SECONDS, Chain
+from agentx.chain.vigil import LOOK_SECONDS
+from agentx.chain.walk import PATIENCE_SECONDS, Chain
 from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.config.paths import Paths
 from agentx.context.engine import Context
 from agentx.context.restore import restore, restored_seq
-from agentx.errors import StopRequested
 from agentx.events import Warned
-from agentx.jobs.meter import SEEN, Meter, totals
+from agentx.jobs.meter import Meter
 from agentx.jobs.store import Job, Order
+from agentx.jobs.waiting import longest_wait, planned_wake, time_left, watchful_sleep
+from agentx.jobs.watch import Watch, config_files
 from agentx.jobs.workspace import INSTRUCTIONS, changed_since, instructions_of, read_text
 from agentx.journal import Entry, Journal
 from agentx.tools.cleaning import Redactor
@@ -44,9 +45,6 @@ from agentx.wires.messages import Usage
 from agentx.wires.timing import general
 
 Listener = Callable[[Entry], None]
-NAP_SECONDS = 0.5
-SEEN_SECONDS = 2.0
-"""How often a process that waits says that it is alive: a wait that is killed counts up to there."""
 LONG_KEY = 20
 """Characters; a shorter key without a digit is a placeholder."""
 SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
@@ -67,6 +65,12 @@ class Surroundings:
     now: Callable[[], float] = time.time
     """The clock that rests and waits are counted by, in epoch seconds."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    look_seconds: float = LOOK_SECONDS
+    """A wait looks up this often."""
+    read_config: Callable[[], Config] | None = None
+    """Loads the configuration anew, for a job that waits."""
+    watched: bool = True
+    """Somebody sees how it goes, and had better hear soon that no server is there."""
 
 
 def limits_of(config: Config) -> Limits:
@@ -81,7 +85,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     http = await stack.enter_async_context(client())
     wires = Wires(http, around.environ, around.hear)
     stack.push_async_callback(wires.close)
-    toolbox = _toolbox(job, journal, around, workspace)
+    watch = _watch(journal, around, order)
+    toolbox = _toolbox(job, journal, around, watch, workspace)
     stack.push_async_callback(toolbox.close)
     if journal.last("job.resumed") and (left := await toolbox.end_left_over()):
         journal.append(Warned(message=f"ended what the run before had left running: {', '.join(left)}"))
@@ -107,7 +112,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     )
     turns = Turns(
         journal=journal,
-        chain=_chain(job, journal, around, wires, stack, lambda: turns),
+        chain=_chain(job, journal, around, watch, meter, wires, stack, lambda: turns),
         context=context,
         registry=registry,
         toolbox=toolbox,
@@ -152,12 +157,12 @@ def _instructions(journal: Journal, workspace: Path) -> str:
     return found.text
 
 
-def _toolbox(job: Job, journal: Journal, around: Surroundings, workspace: Path) -> Toolbox:
+def _toolbox(job: Job, journal: Journal, around: Surroundings, watch: Watch, workspace: Path) -> Toolbox:
     return Toolbox(
         workspace,
         job.output,
         environ=around.environ,
-        secrets=lambda: key_values(around),
+        secrets=lambda: key_values(_latest(around, watch)),
         restore=lambda id_, offset: restore(journal, id_, offset),
         restored_seq=lambda id_: restored_seq(journal, id_),
         tell=journal.append,
@@ -170,13 +175,16 @@ def _chain(
     job: Job,
     journal: Journal,
     around: Surroundings,
+    watch: Watch,
+    meter: Meter,
     wires: Wires,
     stack: AsyncExitStack,
     turns: Callable[[], Turns],
 ) -> Chain:
     """The chain, with the health that all jobs share.
 
-    A job that has had an answer before waits out a dead network; a new one soon says that nobody is there.
+    A job that has had an answer before, or that nobody watches, waits out a dead network; else it is soon said
+    that nobody is there.
     """
     health = Health(around.paths.health, environ=around.environ, now=around.now, tell=journal.append)
     stack.callback(health.close)
@@ -187,60 +195,46 @@ def _chain(
         health=health,
         tell=journal.append,
         now=around.now,
-        sleep=_watchful_sleep(journal, limits_of(around.config), around.sleep),
+        sleep=watchful_sleep(journal, limits_of(around.config), around.sleep),
         random=random.random,
         timers=general(around.config.settings.timers),
         max_wait_seconds=longest,
-        patience_seconds=longest if journal.last("reply") else PATIENCE_SECONDS,
+        patience_seconds=PATIENCE_SECONDS if around.watched and not journal.last("reply") else longest,
+        look_seconds=around.look_seconds,
+        look=watch.look,
+        planned_wake=planned_wake(journal),
+        time_left=time_left(limits_of(around.config), meter),
+        probe=lambda link, timers: turns().knock(link, timers),
         learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
         guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
         price=lambda link, usage: turns().price(link, usage),
         barred=lambda link: turns().purse.refusal(link),
-        log=lambda text: write_log(job, text, Redactor(key_values(around)).redacted),
+        log=lambda text: write_log(job, text, Redactor(key_values(_latest(around, watch))).redacted),
     )
 
 
-def longest_wait(config: Config) -> float:
-    """Seconds that one request may wait for links. Without a setting the job's own limits end a wait."""
-    settings = config.settings
-    if settings.on_exhausted == "fail":
-        return 0.0
-    return MAX_WAIT_SECONDS if settings.max_wait is None else min(settings.max_wait * 3600, MAX_WAIT_SECONDS)
+def _watch(journal: Journal, around: Surroundings, order: Order) -> Watch:
+    """What the job notices of changed files while it waits. Keys of new links are hidden from then on."""
+    watch = Watch(
+        around.config,
+        around.links,
+        read=around.read_config or (lambda: around.config),
+        chain=order.chain,
+        files=lambda: config_files(around.paths, Path(order.workspace)),
+        tell=journal.append,
+        changed=lambda: journal.hide(Redactor(key_values(_latest(around, watch))).redacted),
+    )
+    return watch
+
+
+def _latest(around: Surroundings, watch: Watch) -> Surroundings:
+    return replace(around, config=watch.config, links=watch.links)
 
 
 def write_log(job: Job, text: str, hide: Callable[[str], str]) -> None:
     """Add *text* to the log of *job*, without keys; a log that cannot be written stops nothing."""
     with contextlib.suppress(OSError), job.log.open("a", encoding="utf-8", errors="replace") as log:
         log.write(hide(text))
-
-
-def _watchful_sleep(
-    journal: Journal, limits: Limits, nap: Callable[[float], Awaitable[None]]
-) -> Callable[[float], Awaitable[None]]:
-    """A sleep of many *nap*s that ends early: with StopRequested when somebody asks for it, with LimitReached when
-    the hours are over."""
-
-    def used() -> Totals:
-        return totals(journal, time.time())
-
-    async def sleep(seconds: float) -> None:
-        left, unseen = seconds, 0.0
-        allowed = math.inf if limits.hours is None else limits.hours * 3600 - used().seconds
-        while left > 0:
-            await nap(min(left, NAP_SECONDS))
-            left -= NAP_SECONDS
-            allowed -= NAP_SECONDS
-            unseen += NAP_SECONDS
-            if unseen >= SEEN_SECONDS:
-                journal.set_meta(SEEN, str(time.time()))
-                unseen = 0.0
-            for letter in journal.letters("stop"):
-                journal.take(letter)
-                raise StopRequested("stopped on request while waiting; nothing is lost")
-            if allowed <= 0:
-                check_limits(limits, used())
-
-    return sleep
 
 
 def key_values(around: Surroundings) -> list[str]:

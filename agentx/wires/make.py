@@ -52,17 +52,19 @@ class Wires:
         self.http = http
         self.environ = environ
         self.hear = hear
-        self.made: dict[str, Wire] = {}
+        self.made: list[tuple[Link, Wire]] = []
 
     def of(self, link: Link) -> Wire:
-        key = f"{link.name} {link.identity}"
-        if key not in self.made:
-            self.made[key] = wire_for(link, self.http, self.environ, self.hear)
-        return self.made[key]
+        for known, wire in self.made:
+            if known == link:  # a link that was changed since has another one
+                return wire
+        made = wire_for(link, self.http, self.environ, self.hear)
+        self.made.append((link, made))
+        return made
 
     async def close(self) -> None:
         """End what wires started (a server of one's own)."""
-        for wire in self.made.values():
+        for _, wire in self.made:
             close = getattr(wire, "close", None)
             if close is not None:
                 await close()

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 
 from agentx.chain.health import Health
+from agentx.chain.vigil import News
 from agentx.chain.walk import Chain
 from agentx.config.cards import read_cards
 from agentx.config.links import Link, Provider
@@ -41,6 +42,7 @@ class Asked:
     link: str
     time: float
     request: Request
+    timers: Timers
 
 
 @dataclass
@@ -54,6 +56,12 @@ class World:
     guessed: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     logged: list[str] = field(default_factory=list[str])
     scripts: dict[str, Script] = field(default_factory=dict[str, Script])
+    network: Callable[[str], bool] | None = None
+    """Whether a link can be connected to, by name; None: only a request can tell."""
+    knocks: list[str] = field(default_factory=list[str])
+    """The links that were connected to without a request."""
+    look: Callable[[], News | None] = lambda: None
+    chance: float = 0.5
     in_flight: int = 0
     most_in_flight: int = 0
     health: Health = field(init=False)
@@ -74,6 +82,10 @@ class World:
         *names: str,
         max_wait_seconds: float = 8 * 3600,
         sleep: Callable[[float], Awaitable[None]] | None = None,
+        planned_wake: float | None = None,
+        time_left: Callable[[], float] | None = None,
+        patience_seconds: float = 30,
+        timers: Timers | None = None,
     ) -> Chain:
         self.links |= {name: make_link(name) for name in names if name not in self.links}
         return Chain(
@@ -83,12 +95,22 @@ class World:
             tell=self.events.append,
             now=self.clock.now,
             sleep=sleep or self.clock.sleep,
-            random=lambda: 0.5,
+            random=lambda: self.chance,
+            look=lambda: self.look(),
+            reach=self.reach,
+            planned_wake=planned_wake,
+            time_left=time_left,
+            patience_seconds=patience_seconds,
+            timers=timers,
             max_wait_seconds=max_wait_seconds,
             learn=lambda link, limit, evidence: self.learned.append((link.provider.name, limit)),
             guess=lambda link, limit, evidence: self.guessed.append((link.provider.name, limit)),
             log=self.logged.append,
         )
+
+    async def reach(self, link: Link) -> bool | None:
+        self.knocks.append(link.provider.name)
+        return None if self.network is None else self.network(link.provider.name)
 
     def wire(self, link: Link) -> Wire:
         return ScriptedWire(self, link)
@@ -118,7 +140,7 @@ class ScriptedWire:
         assert rest is None or rest.out, "a resting link was asked"
         world.in_flight += 1
         world.most_in_flight = max(world.most_in_flight, world.in_flight)
-        world.asked.append(Asked(name, world.clock.now(), request))
+        world.asked.append(Asked(name, world.clock.now(), request, timers))
         world.clock.advance(0.01)
         said = world.scripts[name](request)
         world.in_flight -= 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,12 @@ class Skipping:
     def now(self) -> float:
         return time.time() + self.skipped
 
+    asleep: Callable[[], object] = lambda: None
+    """Called at each sleep: what happens meanwhile."""
+
     async def sleep(self, seconds: float) -> None:
         self.skipped += seconds
+        self.asleep()
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,15 @@ class Night:
     def paths(self) -> Paths:
         return paths({"AGENTX_HOME": str(self.folder / "home")})
 
+    def rests(self) -> list[dict[str, Any]]:
+        """What the job left behind for others: every link that is not well, as `health.db` has it."""
+        db = sqlite3.connect(self.paths.health)
+        try:
+            rows = db.execute("select key, class, failures from rests").fetchall()
+        finally:
+            db.close()
+        return [dict(zip(("key", "class", "failures"), row, strict=True)) for row in rows]
+
     def notes(self, count: int = 12, words: int = 240) -> tuple[str, ...]:
         """Notes on disk; their codes."""
         return twelve_notes(self.workspace, count=count, words=words)
@@ -115,6 +129,7 @@ class Night:
         *,
         job: Job | None = None,
         said: str | None = None,
+        watched: bool = True,
         **settings: Any,
     ) -> Ran:
         """The job for *task* (by default, to read the twelve notes), run to its end; or *job* again."""
@@ -135,6 +150,8 @@ class Night:
             listener=listen,
             now=self.clock.now,
             sleep=self.clock.sleep,
+            read_config=lambda: load(self.paths, self.workspace, self.environ),
+            watched=watched,
         )
         began, skipped = time.monotonic(), self.clock.skipped
         ending = run_job(job, around, said=said)
