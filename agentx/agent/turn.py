@@ -17,12 +17,14 @@ from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Ask, Context, Truncation, View
-from agentx.context.measure import fitting, most_tokens
+from agentx.context.measure import fitting, message_tokens, most_tokens
+from agentx.context.truncation import padding, probed_window
 from agentx.errors import CapReached, ContextOverflow, RequestFailed, WindowTooSmall
 from agentx.events import LinkSelected, Nudged, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.tools.toolbox import Toolbox
-from agentx.windows.record import Window
+from agentx.windows.overflow import read_overflow
+from agentx.windows.record import LARGEST, Window
 from agentx.windows.registry import WindowRegistry
 from agentx.wires.check import check_length
 from agentx.wires.messages import Message, Reply, Request, Timers, Tool, Usage, Wire
@@ -32,8 +34,8 @@ TERSE_BELOW = 8_192
 """Windows below this get the short prompt and the short tool descriptions (tokens)."""
 INSTRUCTIONS_SHARE = 0.2
 """Of the usable input: the most that AGENTS.md may have in the system prompt."""
-PADDING = 400
-"""Tokens by which the request of a probe goes beyond the window that is in doubt."""
+PADDING, PROBE_AHEAD = 400, 1.25
+"""Tokens by which the request of a probe goes beyond the window that is in doubt, and how far it goes at least."""
 PROBE_REPLY = 8
 MOST_TOKENS_PER_ESTIMATED = 3
 """A reported prompt beyond this is a wrong count (a sum over requests, say) and proves nothing about a window."""
@@ -87,7 +89,8 @@ class Turns:
         self._views: dict[str, View] = {}
         self._announced: tuple[object, ...] | None = None
         self._answered: set[str] = set()
-        self._probed: set[tuple[str, int]] = set()
+        self._reads: dict[str, int] = {}
+        """Tokens that a link, by identity, was found to read in a probe."""
         self._shortened: set[tuple[str, int]] = set()
         self._disbelieved: set[str] = set()
 
@@ -217,8 +220,8 @@ class Turns:
         if self.context.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
             found = self.context.truncated(link, view, reply, counted=counted)
-        if found is None and (limits := self.context.in_doubt(link, view, reply)):
-            found = await self._probe(link, request, view, reply, limits)
+        if found is None and (beyond := self.context.in_doubt(link, view, reply)):
+            found = await self._probe(link, request, view, reply, beyond)
         window = self.registry.window(link)
         if found is None:
             check_length(reply, request, window.size)
@@ -243,21 +246,19 @@ class Turns:
         self.journal.append(Nudged(text=prompts.SHORTER), {"message": message.to_json()})
 
     async def _probe(
-        self, link: Link, request: Request, view: View, reply: Reply, limits: Sequence[int]
+        self, link: Link, request: Request, view: View, reply: Reply, beyond: int
     ) -> Truncation | None:
-        """Whether the server keeps only one of *limits* (rising), by a request that is longer than all of them.
-
-        Each is tried once. A probe that fails proves nothing.
+        """Whether the server cut *request*, by one of more than *beyond* tokens: it reads that too, or shows its
+        window. A probe that fails proves nothing, and is not made again.
         """
-        tried = {(link.identity, limit) for limit in limits}
-        if reply.usage is None or tried <= self._probed:
+        usage, most = reply.usage, self.registry.window(link).size - PROBE_REPLY
+        if usage is None or beyond <= self._reads.get(link.identity, 0) or usage.input >= most:
             return None
-        self._probed |= tried
-        more = limits[-1] - reply.usage.input + PADDING
-        padding = Message(role="user", text="word " * more + "\nAnswer with one word.")
+        more = min(max(beyond, int(usage.input * PROBE_AHEAD)) + PADDING, most) - usage.input
+        self._reads[link.identity] = usage.input + more
         probe = replace(
             request,
-            messages=(*request.messages, padding),
+            messages=(*request.messages, *padding(more)),
             max_tokens=PROBE_REPLY,
             purpose="probe",
             estimate=request.estimate + more,
@@ -266,12 +267,18 @@ class Turns:
             answer = await self._aside(link, probe)
         except RequestFailed as error:
             read = error.prompt_tokens
+            if error.phase != "reply" and read_overflow(error.status, error.body) is not None:
+                self._reads[link.identity] = LARGEST  # who refuses what is too long does not cut it
         else:
             read = answer.usage.input if answer.usage else None
-        learned = None if read is None else next((limit for limit in limits if read <= limit), None)
-        if read is None or learned is None:
+        largest = max(message_tokens(message) for message in request.messages)
+        window = None if read is None else probed_window(usage.input, more, read, message=largest)
+        if read is None or window is None:
             return None
-        return Truncation(reported=read, estimate=view.measured + more, learned=learned, why="probe")
+        if window >= view.measured:  # all was read, but not much more can be
+            self.learn(link, window, f"read {read:,} of about {view.measured + more:,} tokens and answered 200")
+            return None
+        return Truncation(reported=read, estimate=view.measured + more, learned=window, why="probe")
 
     def learn(self, link: Link, limit: int, evidence: str, *, guessed: bool = False) -> None:
         """Remember a limit that the endpoint proved or made probable; say so when it changes what is believed."""

@@ -13,7 +13,7 @@ from agentx.chain.classify import Failure
 from agentx.chain.parameters import NAMES, Changes, changed
 from agentx.errors import ErrorClass
 
-Action = Literal["again", "lower", "raise", "tell", "rebuild", "change", "next"]
+Action = Literal["again", "lower", "raise", "tell", "rebuild", "change", "repair", "next"]
 Fate = Literal["ready", "rest", "out", "unfit"]
 """What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
 
@@ -57,6 +57,8 @@ class Attempts:
     large: bool = False
     """One of the requests was more than half of what may be sent to this link at all."""
     lowered: int = 0
+    repaired: bool = False
+    """Its history was put in order already."""
     raised: bool = False
     told: int = 0
     """How often the model was told to write less at a time, by any link; MOST_TOLD where nobody can tell it."""
@@ -69,8 +71,8 @@ class Attempts:
 class Step:
     """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
     anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
-    model was told to write less at a time. `change`: with the `changes` of its parameters. `next`: the next link,
-    and this one gets its `fate`."""
+    model was told to write less at a time. `change`: with the `changes` of its parameters. `repair`: with a
+    history in better order. `next`: the next link, and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
@@ -115,6 +117,8 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
         if attempts.broken % 2 == 0:
             return Step(action="again")
         return Step(action="next", fate="unfit" if attempts.broken + 1 >= MOST_BROKEN else "rest")
+    if found == "malformed_history" and not attempts.repaired:
+        return Step(action="repair")
     if found == "cut":
         return _longer(attempts)
     if found in ("overflow", "truncated"):

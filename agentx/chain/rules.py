@@ -169,6 +169,12 @@ TEXTS: tuple[Rule, ...] = (
         r"roles? must alternate|alternate user/assistant|unexpected role|expected last role",
         r"number of function (call|response)|function call turn comes",
         r"tool_call_id|tool call ids?|text content blocks must be",
+        r"tool_(use|calls?)\S{0,12}id\b.{0,30}(string too long|match pattern)|tool_use_id|toolresult blocks",
+        r"reasoning_content|no tool (call|output) found for function call",
+        r"content \W{0,2}(must|should|cannot|can not|can't) ?(not )?be (empty|null)|non-?empty content",
+        r"must not be empty",
+        r"must have either content or tool_calls|system message must be|must start with a user message",
+        r"messages (parameter )?(is )?illegal|(invalid|incorrect) role",
         statuses=(400, 422, 500),
     ),
     _text("bad_request", r"no endpoints found (that|matching)", statuses=(404,)),  # OpenRouter: not with that

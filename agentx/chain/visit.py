@@ -15,6 +15,7 @@ from agentx.chain.taught import Taught
 from agentx.config.links import Link
 from agentx.errors import AgentxError, RequestFailed
 from agentx.wires.messages import Reply, Request, Timers, Wire
+from agentx.wires.repair import repaired
 
 Prepare = Callable[[Link, str], Awaitable[Request]]
 Check = Callable[[Link, Request, Reply], Awaitable[None]]
@@ -113,6 +114,8 @@ class Visit:
         request = await self._means.prepare(self.link, self.reason)
         changes = self.attempts.changes or self._means.taught.changes(self.link)
         self.attempts = replace(self.attempts, changes=changes)
+        if self.attempts.repaired:
+            request = replace(request, messages=repaired(request.messages))
         return replace(request, changes=changes) if changes else request
 
     async def _reply(self, request: Request) -> Reply:
@@ -166,6 +169,11 @@ class Visit:
         elif step.action == "change" and self.request is not None and step.changes is not None:
             self.request = replace(self.request, changes=step.changes)
             self.attempts = replace(attempts, changes=step.changes)
+        elif step.action == "repair" and self.request is not None:
+            self.attempts, messages = replace(attempts, repaired=True), repaired(self.request.messages)
+            if messages == tuple(self.request.messages):  # nothing that we could put in order
+                return decide(failure, self.attempts, 0.0)
+            self.request = replace(self.request, messages=messages)
         elif step.action == "tell" and self._means.shorter is not None:
             self._means.shorter(self.link, failure)
             self.request, self.reason = None, "told to write less at a time"

@@ -104,6 +104,8 @@ class Chain:
         self.answered = False
         self._too_small: set[str] = set()
         self._paid: set[str] = set()
+        self._mended: set[str] = set()
+        """Identities of those that take the history only when it is repaired."""
         self._rooms: dict[str, Room] = {}
         self._position = Position()
         self._vigil = Vigil(
@@ -231,6 +233,7 @@ class Chain:
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
             told=walk.told if walk.shorter else MOST_TOLD,
+            repaired=link.identity in self._mended,
             alone=self.ready(walk, without=self.at(link.address)) is None,
         )
         visit = Visit(link, self._reason(link, walk), attempts, self._means(link, walk))
@@ -340,6 +343,8 @@ class Chain:
         self._switch(visit.link, visit.reason)
         self._position.served(visit.link, visit.request.estimate)
         self.health.succeeded(visit.link, visit.sent)
+        if visit.attempts.repaired:
+            self._mended.add(visit.link.identity)
         self.answered = True
         for other in self.links:
             ended = walk.ended.get(other.name)

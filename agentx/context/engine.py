@@ -28,6 +28,7 @@ from agentx.context.truncation import (
     Truncation,
     in_doubt,
     learned_window,
+    looks_like_a_window,
     suspicion,
     verdict,
 )
@@ -194,15 +195,20 @@ class Context:
             return None
         return self._truncation(link, view, usage.input, why)
 
-    def in_doubt(self, link: Link, view: View, reply: Reply) -> tuple[int, ...]:
-        """The windows at which *link* may have dropped so little of *view* that only a longer request can tell.
+    def in_doubt(self, link: Link, view: View, reply: Reply) -> int | None:
+        """The tokens that a longer request must go beyond to tell whether *link* dropped a little of *view*.
 
-        None where the server is known not to cut, or nothing is known to compare with.
+        None where the server is known not to cut, or nothing speaks for it.
         """
-        may_cut = link.provider.may_truncate or link.provider.self_hosted
-        if reply.usage is None or not may_cut or not self.calibrated(link):
-            return ()
-        return in_doubt(reply.usage.input, view.measured)
+        if reply.usage is None or not (link.provider.may_truncate or link.provider.self_hosted):
+            return None
+        reported = reply.usage.input
+        if link.identity not in self.state.calibrations:  # a first request: its estimate is rough
+            doubt = reported < view.estimate and looks_like_a_window(reported)
+            return view.estimate if doubt else None
+        sample = self.state.samples.get((link.identity, view.generation))
+        grown = None if sample is None else view.measured - sample.input
+        return in_doubt(reported, view.measured, grown=grown, final=not reply.message.tool_calls)
 
     def _suspicion(self, link: Link, view: View, reply: Reply) -> Suspicion | None:
         if reply.usage is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentx.context.budget import FLOOR, SMALLEST_REPLY
+from agentx.wires.messages import Message
 
 Suspicion = Literal["said", "growth", "slow_growth", "ratio", "size", "probe"]
 """`said`: by the server. `growth`: the count stood still. `slow_growth`: it grew, but too little. `ratio`: too
@@ -40,6 +41,15 @@ KEPT_WHEN_HALVED = 64
 SMALLEST_WORKABLE = FLOOR + SMALLEST_REPLY
 SMALLEST_DROPPED = 12
 """Tokens of the shortest message that could be missing."""
+NOISE, NOISE_AT_THE_END = 0.15, 0.03
+"""The share of what came that an estimate may be too high, beyond which something may be missing."""
+WORDS_OF_PADDING, TOKENS_PER_MESSAGE = 32, 4
+PADDING = " ".join(["word"] * (WORDS_OF_PADDING - 1))
+CLEARLY_LESS, SURELY_HALVED = 0.8, 0.65
+"""Shares of what was read before: a probe of which less is read was halved, if that is half of a usual window; or
+surely."""
+SMALLEST_STEP = 64
+"""Tokens of the messages that a probe adds, about: so near a window does a server stop that drops whole ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +107,55 @@ def verdict(why: Suspicion, *, reported: int, estimate: int, counted: int | None
     return reported in USUAL and reported < FIRST_REQUEST * estimate
 
 
-def in_doubt(reported: int, expected: int) -> tuple[int, ...]:
-    """The usual windows, rising, at which a server may have dropped so little that no ratio shows it: those
-    between what it *reported* and what was *expected* of it.
+def in_doubt(reported: int, expected: int, *, grown: int | None = None, final: bool = False) -> int | None:
+    """The tokens that a longer request must go beyond to tell whether the server read all; None where it did.
 
-    What goes first is the oldest message, which is the task, and a task is often short.
+    It *reported* so many of the tokens that were *expected*, of which *grown* came since its last report (None:
+    there was none on this view). What goes first is the oldest message, which is the task, and a task is often so
+    short that no ratio shows it. A *final* reply is the last chance to notice.
     """
-    if expected - reported < SMALLEST_DROPPED:
-        return ()
-    return tuple(size for size in USUAL if reported <= size < expected)
+    missing = expected - reported
+    if missing < SMALLEST_DROPPED:
+        return None
+    usual = any(reported <= size < expected for size in USUAL)
+    noise = (NOISE_AT_THE_END if final else NOISE) * (expected if grown is None else grown)
+    if not usual and (expected < SMALLEST_WORKABLE or missing <= noise):
+        return None
+    return expected
+
+
+def looks_like_a_window(reported: int) -> bool:
+    """Whether *reported* is a usual window, or half of one."""
+    return reported in USUAL or _halved(reported) is not None
+
+
+def probed_window(read: int, more: int, probe: int, *, message: int = 0) -> int | None:
+    """The window of a server that *read* so many tokens of a request, and *probe* of the same with *more* after
+    it; None when it read that too. *message* is the size of the largest message, which may have been dropped.
+
+    It holds at least what it read. Where it reads even less of a longer request, it halves what is too long.
+    """
+    if probe >= read + READ * more:
+        return None
+    halved = _halved(probe, [size for size in USUAL if size >= read]) if probe < CLEARLY_LESS * read else None
+    if halved is not None:
+        return halved
+    most = max(read, probe)
+    if probe < SURELY_HALVED * read or most < SMALLEST_WORKABLE:
+        return max(most, 2 * (probe - KEPT_WHEN_HALVED))
+    step = max(SMALLEST_STEP, message)
+    return next((size for size in USUAL if most <= size <= most + step), most)
+
+
+def padding(tokens: int) -> tuple[Message, ...]:
+    """Short messages of about *tokens* in all, to be put after a conversation; they end with the user's."""
+    pair = WORDS_OF_PADDING + 2 * TOKENS_PER_MESSAGE
+    notes = [
+        message
+        for _ in range(max(1, tokens // pair))
+        for message in (Message(role="assistant", text="word"), Message(role="user", text=PADDING))
+    ]
+    return tuple(notes)
 
 
 def learned_window(reported: int, believed: int, sizes: Sequence[int], *, fixed: int = 0) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentx.testing.brain import NoteReader, Said
-from agentx.testing.conversations import note_task
+from agentx.testing.brain import KeyKeeper, NoteReader, Said
+from agentx.testing.conversations import PERSONAL_KEY, QUESTION, SYSTEM_KEY, note_task, sentences
 from agentx.testing.counting import Json
 from agentx.testing.faults import Status, at
 from agentx.testing.server import FaultServer
@@ -113,7 +114,8 @@ def test_a_server_loaded_anew_in_the_middle_is_noticed(
     assert ran.ending.name == "done", ran.story
     assert [code for code in codes if code not in ran.answer] == []
     assert [event["window"] for event in ran.of("link.selected")] == [before, after], ran.story
-    assert len(ran.of("link.failed")) <= 1
+    assert len(ran.of("link.failed", purpose="turn")) <= 1
+    assert len(ran.of("link.failed", purpose="probe")) <= 1, "a server that refuses does not cut"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,32 @@ def test_a_task_that_is_dropped_alone_is_missed_at_once(night: Night, window: in
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     assert ran.of("window.learned")[-1]["value"] == window
     assert len(ran.of("request", purpose="probe")) <= 4
+
+
+@pytest.mark.parametrize("overflow", ["drop_oldest", "halve", "cut"])
+@pytest.mark.parametrize("window", [5_000, 7_000])
+def test_a_window_that_nobody_would_guess_is_found_before_the_task_is_lost(
+    night: Night, window: int, overflow: Any
+) -> None:
+    codes = night.notes(24, words=240)
+    with FaultServer(NoteReader(), face="ollama", window=window, claims=131_072, overflow=overflow) as server:
+        ran = night.run([server], note_task(24))
+    assert ran.ending.name == "done", ran.story
+    assert [code for code in codes if code not in ran.answer] == [], ran.story
+    assert 0.9 * window <= ran.of("window.learned")[-1]["value"] <= 1.05 * window
+
+
+@pytest.mark.parametrize("characters", range(12_000, 20_000, 2_000))
+def test_a_first_request_that_is_cut_a_little_is_noticed(night: Night, characters: int) -> None:
+    """What is missing is the beginning of a long system prompt: no ratio would show it."""
+    rules = f"The system key is {SYSTEM_KEY}.\n" + sentences(random.Random(1), characters)
+    (night.workspace / "AGENTS.md").write_text(rules)
+    with FaultServer(
+        KeyKeeper(), face="ollama", models=["m"], window=4_096, claims=131_072, overflow="cut"
+    ) as server:
+        ran = night.run([{"server": server, "window": 131_072}], f"My personal key is {PERSONAL_KEY}. {QUESTION}")
+    assert ran.ending.name == "done", ran.story
+    assert SYSTEM_KEY in ran.answer and PERSONAL_KEY in ran.answer, ran.story
 
 
 def test_a_server_that_reads_everything_is_hardly_ever_probed(night: Night) -> None:

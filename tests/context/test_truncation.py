@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.context.tokenizer import count_tokens
-from agentx.context.truncation import Earlier, dropped, in_doubt, learned_window, suspicion, verdict
+from agentx.context.truncation import (
+    KEPT_WHEN_HALVED,
+    SMALLEST_STEP,
+    Earlier,
+    dropped,
+    in_doubt,
+    learned_window,
+    padding,
+    probed_window,
+    suspicion,
+    verdict,
+)
 
 NOTE, ANSWER = 447, 8
 CONVERSATION = [24, *[NOTE, ANSWER] * 12, 30]
@@ -132,19 +143,52 @@ def test_a_count_that_falls_while_the_conversation_grows_is_a_verdict_however_li
 
 
 @pytest.mark.parametrize(
-    ("reported", "expected", "limits"),
+    ("reported", "expected", "grown", "final", "beyond"),
     [
-        (2_298, 2_371, (2_304,)),  # the task alone was dropped: 73 tokens of 203 that came
-        (1_812, 2_346, (2_048, 2_304)),
-        (2_298, 2_303, ()),  # no message is so short
-        (2_310, 2_900, ()),  # more than 2,304 was read, and 3,072 was not reached
-        (4_096, 4_150, (4_096,)),
+        (2_298, 2_371, 203, False, 2_371),  # the task alone was dropped: 73 tokens of 203 that came
+        (1_812, 2_346, None, False, 2_346),
+        (2_298, 2_303, 200, False, None),  # no message is so short
+        (2_310, 2_900, None, False, 2_900),  # far less than was expected
+        (2_850, 2_900, 1_000, False, None),  # an estimate may be so wrong
+        (2_850, 2_900, 1_000, True, 2_900),  # but it is the last chance
+        (4_096, 4_150, 4_000, False, 4_150),
+        (4_985, 5_057, 355, False, 5_057),  # a window that nobody would guess
+        (900, 990, 100, True, None),  # no window is so small
     ],
 )
-def test_where_something_small_may_be_missing_a_window_is_in_doubt(
-    reported: int, expected: int, limits: tuple[int, ...]
+def test_where_something_small_may_be_missing_a_longer_request_must_tell(
+    reported: int, expected: int, grown: int | None, final: bool, beyond: int | None
 ) -> None:
-    assert in_doubt(reported, expected) == limits
+    assert in_doubt(reported, expected, grown=grown, final=final) == beyond
+
+
+@given(st.integers(2_600, 200_000), st.integers(0, 300), st.sampled_from(["cut", "drop", "halve"]), st.booleans())
+def test_a_probe_shows_the_window_and_never_less_than_was_read(
+    window: int, free: int, manner: str, whole: bool
+) -> None:
+    read, more = window - free, 400 + window // 4
+    if whole:
+        assert probed_window(read, more, read + more) is None
+        return
+    probe = {"cut": window, "drop": window - free % 40, "halve": window - (window - 4) // 2}[manner]
+    found = probed_window(read, more, probe)
+    assert found is not None
+    assert read <= found <= window + SMALLEST_STEP
+    assert found >= window - max(free, 2 * KEPT_WHEN_HALVED)
+
+
+def test_a_large_message_that_a_probe_pushed_out_is_not_a_halved_window() -> None:
+    assert probed_window(9_990, 2_500, 9_700) == 9_990
+    assert probed_window(2_200, 800, 1_154) == 2_304
+    assert probed_window(3_800, 900, 3_650, message=400) == 4_096
+    assert probed_window(1_902, 700, 1_282) == 2_436  # no window is too small to work with where half explains it
+
+
+@given(st.integers(400, 50_000))
+def test_the_padding_of_a_probe_has_its_size_and_keeps_the_roles_in_turn(tokens: int) -> None:
+    messages = padding(tokens)
+    assert [message.role for message in messages] == ["assistant", "user"] * (len(messages) // 2)
+    assert 0.9 * tokens <= sum(1 + message.text.count(" ") + 4 for message in messages) <= tokens
 
 
 def test_half_of_an_unusual_window_is_not_taken_for_a_window_that_is_too_small_to_work_with() -> None:

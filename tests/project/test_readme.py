@@ -19,6 +19,7 @@ from agentx.config.links import Provider
 from agentx.errors import RequestFailed
 from agentx.testing import faults
 from agentx.testing.brain import KeyKeeper
+from agentx.testing.named import NAMED
 from agentx.testing.server import FaultServer
 
 ROOT = Path(__file__).parents[2]
@@ -187,3 +188,15 @@ def test_the_chain_in_the_readme_runs(home: Any) -> None:
     *told, said = done.stdout.splitlines()
     assert said == "second Hello. 2"
     assert [line.partition("(")[0] for line in told] == ["LinkFailed", "LinkFailed", "LinkSwitched"]
+
+
+def test_the_faults_in_the_readme_are_those_that_doctor_tries() -> None:
+    """Each with its sentence and its number of tries; and as many as there are (that they are survived has its own
+    test)."""
+    (shown,) = [text for text in blocks("console") if "doctor --fault" in text]
+    rows = [line.split(maxsplit=5) for line in shown.splitlines() if line.startswith("ok ")]
+    assert rows
+    for _, name, asked, served_by, _, says in rows:
+        assert (int(asked), served_by, says) == (1, "second", NAMED[name].says)
+    tried = sum(not named.harmless for named in NAMED.values())
+    assert f"survived {tried} of {tried} faults in " in shown
