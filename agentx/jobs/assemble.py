@@ -107,7 +107,9 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
-        cheap=None if cheap is None else lambda messages, most: turns.cheap_summariser(cheap)(messages, most),
+        cheap=None
+        if cheap is None
+        else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),
         cheap_window=0 if cheap is None else registry.window(cheap).size,
     )
     turns = Turns(
@@ -205,9 +207,9 @@ def _chain(
         look=watch.look,
         planned_wake=planned_wake(journal),
         time_left=time_left(limits_of(around.config), meter),
-        probe=lambda link, timers: turns().knock(link, timers),
-        learn=lambda link, limit, evidence: turns().learn(link, limit, evidence),
-        guess=lambda link, limit, evidence: turns().learn(link, limit, evidence, guessed=True),
+        probe=lambda link, timers: turns().aside.knock(link, timers),
+        learn=lambda link, limit, evidence: turns().told.learned(link, limit, evidence),
+        guess=lambda link, limit, evidence: turns().told.learned(link, limit, evidence, guessed=True),
         price=lambda link, usage: turns().price(link, usage),
         barred=lambda link: turns().purse.refusal(link),
         log=lambda text: write_log(job, text, Redactor(key_values(_latest(around, watch))).redacted),
