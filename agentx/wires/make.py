@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.request import getproxies
 
 import httpx
 
 from agentx.config.links import Link
 from agentx.wires.gather import Hear
 from agentx.wires.messages import Wire
+from agentx.wires.proxies import proxied
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -83,12 +85,16 @@ def client() -> httpx.AsyncClient:
     are the chain's.
     """
     limits = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=IDLE_SECONDS)
-    transport = httpx.AsyncHTTPTransport(
-        http1=True, http2=False, limits=limits, retries=0, socket_options=keepalive_options()
-    )
+
+    def transport(proxy: str | None = None) -> httpx.AsyncHTTPTransport:
+        options = keepalive_options()
+        return httpx.AsyncHTTPTransport(
+            http1=True, http2=False, limits=limits, retries=0, socket_options=options, proxy=proxy
+        )
+
     return httpx.AsyncClient(
-        transport=transport,
-        mounts={f"all://{host}": None for host in LOOPBACK},  # none: past the proxies, by `transport`
+        transport=transport(),
+        mounts=proxied(getproxies(), transport) | {f"all://{host}": None for host in LOOPBACK},
         limits=limits,
         follow_redirects=False,  # a redirect would take the key along
         timeout=httpx.Timeout(30.0, connect=5.0),

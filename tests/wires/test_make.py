@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import httpx
 import pytest
 
 from agentx.config.links import Link, Provider, WireName
@@ -18,6 +19,7 @@ from agentx.wires.make import client, keepalive_options, wire_for
 from agentx.wires.messages import Message, Request, Timers
 from agentx.wires.ollama import OllamaWire
 from agentx.wires.openai import OpenAIWire
+from agentx.wires.proxies import proxied
 
 Serve = Callable[..., AbstractAsyncContextManager[tuple[str, list[bytes]]]]
 
@@ -75,6 +77,50 @@ def test_this_machine_is_reached_past_the_proxy(serve: Serve, monkeypatch: pytes
             assert caught.value.phase == "connect"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("past", ["", "elsewhere.example,10.0.0.1"])
+def test_other_machines_are_reached_through_the_proxy(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, past: str
+) -> None:
+    async def run() -> bytes:
+        async with serve(OK) as (url, requests):
+            for name in ("HTTP_PROXY", "http_proxy"):
+                monkeypatch.setenv(name, url)
+            for name in ("NO_PROXY", "no_proxy"):
+                monkeypatch.setenv(name, past)
+            async with client() as http:
+                wire = wire_for(link("openai", "http://far.example/v1"), http, {"P_KEY": "k"})
+                assert (await wire.ask(ASKED, Timers())).message.text == "ok"
+            return requests[0]
+
+    assert asyncio.run(run()).startswith(b"POST http://far.example/v1/chat/completions HTTP/1.1")
+
+
+def test_what_no_proxy_names_goes_past_it_and_a_proxy_that_cannot_be_used_is_not_gone_around() -> None:
+    def transport(url: str) -> httpx.AsyncBaseTransport:
+        if url.startswith("socks5"):
+            raise ImportError("install httpx[socks]")
+        return httpx.AsyncHTTPTransport(proxy=url)
+
+    everything = {
+        "http": "http://p:1",
+        "all": "socks5://user:secret@p:2",
+        "no": "a.example, .b.example,::1,10.0.0.1",
+    }
+    mounts = proxied(everything, transport)
+    past = {"all://*a.example", "all://*.b.example", "all://[::1]", "all://10.0.0.1"}
+    assert set(mounts) == {"http://", "all://"} | past
+    assert {where for where, made in mounts.items() if made is None} == past
+    assert proxied(everything | {"no": "a.example,*"}, transport) == {}
+
+    async def asked() -> None:
+        async with httpx.AsyncClient(mounts=mounts) as http:
+            await http.get("https://far.example")
+
+    with pytest.raises(httpx.ConnectError, match=r"install httpx\[socks\]") as caught:
+        asyncio.run(asked())
+    assert "secret" not in str(caught.value)
 
 
 def test_connections_are_kept_alive_by_the_system() -> None:
