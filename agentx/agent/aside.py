@@ -105,12 +105,13 @@ class Aside:
             reply = self.told.believed(link, request, await asked)
         except RequestFailed as error:
             took = ledger.spent(error, self.now() - began)
-            if request.purpose == "probe" and took.usage is not None:  # the count is all that it was asked for
-                self.told.reply(link, counted_only(link, took), "probe", None)
-            else:
+            if request.purpose != "probe" or took.usage is None:
                 failure = classify(error, link.provider, self.now())
                 self.told.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
-            raise
+                raise
+            reply = self.told.believed(
+                link, request, counted_only(link, took)
+            )  # the count is all it was asked for
         self.told.reply(link, reply, request.purpose, None)
         return reply
 
@@ -135,7 +136,7 @@ class Aside:
         try:
             answer = await self._ask(link, probe)
         except RequestFailed as error:
-            read = error.prompt_tokens
+            read = None
             if error.phase != "reply" and read_overflow(error.status, error.body) is not None:
                 self._reads[link.identity] = LARGEST  # who refuses what is too long does not cut it
         else:
@@ -144,10 +145,8 @@ class Aside:
         window = None if read is None else probed_window(usage.input, more, read, message=largest)
         if read is None or window is None:
             return None
-        if window >= view.measured:  # all was read, but not much more can be
-            self.told.learned(
-                link, window, f"read {read:,} of about {view.measured + more:,} tokens and answered 200"
-            )
+        if window >= view.measured:  # all was read, but the probe was not
+            self.told.cut(link, read, view.measured + more, window)
             return None
         return Truncation(reported=read, estimate=view.measured + more, learned=window, why="probe")
 

@@ -9,7 +9,7 @@ from agentx.config.links import Link
 from agentx.context.budget import Budget
 from agentx.context.engine import Context, View
 from agentx.context.measure import most_tokens
-from agentx.events import LinkSelected, Purpose, Replied, Requested, Warned, WindowLearned
+from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.windows.record import Window
 from agentx.windows.registry import WindowRegistry
@@ -91,6 +91,14 @@ class Told:
         if self.registry.learn(link, limit, evidence, guessed=guessed) is not None:
             now = self.registry.window(link).size
             self.journal.append(WindowLearned(link=link.name, value=now, was=was, evidence=evidence))
+
+    def cut(self, link: Link, reported: int, estimate: int, learned: int) -> str:
+        """A request of about *estimate* tokens was cut in silence, which teaches a window; the evidence for it."""
+        window = self.registry.window(link).size
+        self.journal.append(Truncated(link=link.name, reported=reported, estimate=estimate, window=window))
+        evidence = f"read {reported:,} of about {estimate:,} tokens and answered 200"
+        self.learned(link, learned, evidence)
+        return evidence
 
     def held(self, link: Link, view: View, usage: Usage) -> None:
         """A reply proves how much its link holds at least; a count far above the request proves nothing."""

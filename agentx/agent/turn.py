@@ -19,7 +19,7 @@ from agentx.context.budget import Budget, budget_for, output_budget
 from agentx.context.engine import Context, View
 from agentx.context.measure import fitting
 from agentx.errors import ContextOverflow, RequestFailed, WindowTooSmall
-from agentx.events import Nudged, Truncated, Warned
+from agentx.events import Nudged, Warned
 from agentx.journal import Journal
 from agentx.tools.toolbox import Toolbox
 from agentx.windows.record import Window
@@ -224,11 +224,7 @@ class Turns:
         if found is None:
             check_length(reply, request, window.size)
             return
-        self.journal.append(
-            Truncated(link=link.name, reported=found.reported, estimate=found.estimate, window=window.size)
-        )
-        evidence = f"read {found.reported:,} of about {found.estimate:,} tokens and answered 200"
-        self.told.learned(link, found.learned, evidence)
+        evidence = self.told.cut(link, found.reported, found.estimate, found.learned)
         raise RequestFailed(
             f"{link.endpoint}: cut the conversation in silence: {evidence}",
             phase="reply",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from agentx.windows.record import believable
@@ -39,25 +40,30 @@ class Wording:
     """One sentence of one family of servers. Groups: L limit, A actual, B more of actual, O output, M "at least",
     X excess. With `cause` None the numbers decide: a prompt that fits alone leaves the output to blame."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     cause: Cause | None
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """*pattern*, ready to search with: most programs that import this never read a refusal."""
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 def _wording(pattern: str, cause: Cause | None = "input") -> Wording:
     number = r"(?P<{}>\d[\d,_]*)"
     for name in "LABOX":
         pattern = pattern.replace(f"<{name}>", number.format(name))
-    return Wording(re.compile(pattern, re.IGNORECASE | re.DOTALL), cause)
+    return Wording(pattern, cause)
 
 
 NEVER_STATUS = frozenset((401, 402, 403, 404, 408, 429))
 
 # Rates, counts of tools and limits of single fields speak of tokens and lengths too, and are something else.
-VETOES = re.compile(
+VETOES = (
     r"tokens per (min|day|hour|sec)|\bT[PD]M\b|rate.?limit|too many tokens, please wait|throttl"
     r"|string_above_max_length|string too long|array_above_max_length|too many tools|number of tools"
-    r"|max_(completion_|output_)?tokens`?'? (must|should|is too small)",
-    re.IGNORECASE,
+    r"|max_(completion_|output_)?tokens`?'? (must|should|is too small)"
 )
 
 LIMIT = r"maximum context length (?:is|of) <L> tokens"
@@ -141,10 +147,9 @@ WORDINGS: tuple[Wording, ...] = (
     ),
 )
 
-TOO_MANY_BYTES = re.compile(
+TOO_MANY_BYTES = (
     r"request_too_large|(request|payload|body|entity).{0,30}too (large|big)"
-    r"|exceeds the maximum (number of bytes|size)",
-    re.IGNORECASE,
+    r"|exceeds the maximum (number of bytes|size)"
 )
 POOL = re.compile(r"^context size has been exceeded", re.IGNORECASE | re.MULTILINE)
 """llama.cpp's slots share one pool: no proof that *this* prompt is too long, and asking again alone works."""
@@ -161,12 +166,12 @@ def read_overflow(status: int | None, body: str) -> Overflow | None:
     limit, actual = believable(found.numbers.get("n_ctx")), found.numbers.get("n_prompt_tokens")
     if limit and actual and actual >= limit:
         return Overflow(cause="input", limit=limit, actual=actual)
-    if VETOES.search(found.text) or POOL.search(found.text):
+    if compiled(VETOES).search(found.text) or POOL.search(found.text):
         return None
     for wording in WORDINGS:
-        if match := wording.pattern.search(found.text):
+        if match := compiled(wording.pattern).search(found.text):
             return _read(match, wording.cause)
-    if status == 413 or TOO_MANY_BYTES.search(found.text):
+    if status == 413 or compiled(TOO_MANY_BYTES).search(found.text):
         return Overflow(cause="bytes")
     return None
 
