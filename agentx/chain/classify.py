@@ -47,6 +47,7 @@ MODELS_QUOTA = re.compile(
 )
 """Words of a quota that only one model, or one kind of them, has used up."""
 ABOUT_KEYS = re.compile(r"api.?key|credential|token|signature|authenticat|account|expired|log.?in", re.IGNORECASE)
+BROKEN: frozenset[ErrorClass] = frozenset({"invalid_reply", "empty_reply", "cut"})
 LIMITED: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded"})
 """What a rate limit's headers describe. With an empty account they say milliseconds, and mean another limit."""
 TOOLS_HINT = "choose a model that can call tools, or switch them on at its server"
@@ -136,7 +137,7 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     return Failure(
         error_class=found,
         scope="model" if toolless else (own.scope if own else None) or _scope(found, status, said),
-        message=said.message or _without_name(one_line(failure.message), provider),
+        message=_message(failure, said, provider),
         status=failure.status,
         retry_at=retry_at(
             failure.headers, failure.body, now, limits=found in LIMITED, sentences=found in SAYS_WHEN
@@ -253,6 +254,12 @@ def _status(failure: RequestFailed, said: Said) -> int | None:
     if failure.status is not None and failure.status >= 400:
         return failure.status
     return said.status or failure.status
+
+
+def _message(failure: RequestFailed, said: Said, provider: Provider) -> str:
+    """What the server said; of a reply that is none, what is wrong with it: its body is the model's words."""
+    own = failure.phase == "reply" and failure.error_class in BROKEN
+    return ("" if own else said.message) or _without_name(one_line(failure.message), provider)
 
 
 def _without_name(message: str, provider: Provider) -> str:

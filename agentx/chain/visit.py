@@ -125,6 +125,7 @@ class Visit:
         reply: Reply | None = None
         try:
             reply = await means.wires(link).ask(request, means.timers())
+            self._check_names(request, reply)
             if means.check is not None:
                 await means.check(link, request, reply)
             if request.changes and request.changes != means.taught.changes(link):  # they are what it needs
@@ -140,6 +141,21 @@ class Visit:
                 usage=reply.usage.to_json() if reply is not None and reply.usage is not None else {},
             ) from error
         return reply
+
+    def _check_names(self, request: Request, reply: Reply) -> None:
+        """Raises RequestFailed for a call of a tool that was not offered. A model that insists on it, with nobody
+        else to ask, is better told than given up: then the reply passes, and whoever runs tools answers it."""
+        offered = {tool.name for tool in request.tools}
+        unknown = next((call.name for call in reply.message.tool_calls if call.name not in offered), None)
+        if unknown is None or (self.attempts.alone and self.attempts.broken % 2 == 1):
+            return
+        raise RequestFailed(
+            f"{reply.model}: a call of `{unknown}`, and there is no such tool",
+            phase="reply",
+            status=200,
+            error_class="invalid_reply",
+            usage=reply.usage.to_json() if reply.usage is not None else {},
+        )
 
     def _not_smaller(self) -> Step:
         """What was made anew is as large as what was refused: it is not sent."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import random as chance
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -84,7 +85,7 @@ class Chain:
         if not links:
             raise NoUsableModel("the chain has no links", hint="name a model, e.g. `--chain ollama/qwen3:14b`")
         self.links = tuple(links)
-        self.health = health or Health(None, environ={}, now=now)
+        self.health = health or Health(None, environ=os.environ, now=now)
         self._wires = wires
         self._tell = tell or _nothing
         self._now = now

@@ -23,7 +23,8 @@ from agentx.wires.timing import Clock
 HEADERS = {"accept": "*/*", "accept-encoding": "gzip, deflate", "connection": "keep-alive"}
 MAX_ERROR_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 64 * 1024 * 1024
-ERROR_BODY_SECONDS = 10.0
+ERROR_BODY_SECONDS = 1.0
+"""The status alone says nearly all: nobody waits long for the words of a refusal."""
 LINGER_SECONDS = 5.0
 """How long after the reason for the end the usage may still come; not every server closes its stream."""
 END_SECONDS = 0.25
@@ -92,6 +93,8 @@ async def post(client: httpx.AsyncClient, call: Post, timers: Timers, reader: Re
         async with clock:
             await _exchange(client, call, clock, reader, responses)
     except TimeoutError as error:
+        if responses and not responses[0].is_success:  # it has refused: only its words did not come
+            raise _failed(call, _status(responses[0]), "status", responses) from error
         if not reader.whole:
             raise _failed(call, clock.why(), _phase(responses, reader), responses, timed_out=True) from error
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:

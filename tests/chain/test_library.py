@@ -54,6 +54,22 @@ def test_a_key_is_read_from_the_given_environment_at_each_request() -> None:
         assert answer.reply.message.text == "Hello."
 
 
+def test_a_link_that_is_out_is_asked_again_when_its_key_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a `Health` of one's own, too."""
+    monkeypatch.setenv("MY_KEY", "an-old-one")
+
+    async def go(bad: str, good: str) -> list[str]:
+        async with open_wires() as wires:
+            links = [link_at(bad, "scripted", name="a", api_key_env="MY_KEY"), link_at(good, "scripted", name="b")]
+            chain = Chain(links, wires=wires)
+            before = await chain.ask(prepare)
+            monkeypatch.setenv("MY_KEY", "open-sesame")
+            return [before.link.name, (await chain.ask(prepare)).link.name]
+
+    with FaultServer(key="open-sesame") as locked, FaultServer() as other:
+        assert asyncio.run(go(locked.v1, other.v1)) == ["b", "a"]
+
+
 def test_importing_it_loads_nothing() -> None:
     program = (
         "import sys\nimport agentx.chain\n"
