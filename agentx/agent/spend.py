@@ -63,7 +63,7 @@ def affordable(price: Price, left: float, prompt: int, asked: int) -> int | None
 
 def standing(link: Link, price: Price | None, limit: float | None) -> str | None:
     """Why *link* may not be asked in any job as things are set; None when it may."""
-    return refusal(link, Used(), job=0.0, limit=limit, priced=price is not None or link.provider.self_hosted)
+    return refusal(link, Used(), job=0.0, limit=limit, priced=price is not None or link.free)
 
 
 class Purse:
@@ -87,7 +87,7 @@ class Purse:
         self._told: set[str] = set()
 
     def price(self, link: Link) -> Price | None:
-        return OWN if link.provider.self_hosted else self._price(link)
+        return OWN if link.free else self._price(link)
 
     def refusal(self, link: Link) -> str | None:
         """Why *link* may not be asked now; None when it may. That it may not is told once."""
@@ -97,8 +97,6 @@ class Purse:
             return self._over[link.name]
         self._read()
         used, job = self._used.get(link.name, Used()), sum(one.cost for one in self._used.values())
-        if link.provider.self_hosted:
-            used = replace(used, unreported=0)
         why = refusal(link, used, job=job, limit=self._limit, priced=self.price(link) is not None)
         if why is not None:
             self._say(link, why)

@@ -18,7 +18,7 @@ from agentx.wires.messages import Message, Request
 
 PROBE_ABOVE = 8_000
 """Tokens of the last request: below it the turn itself is as cheap a probe as any."""
-PROBE_SECONDS = 30.0
+PROBE_SECONDS = 10.0
 PROBE_REPLY = 16
 """Tokens; some servers refuse less."""
 UNWELL: frozenset[ErrorClass] = frozenset(

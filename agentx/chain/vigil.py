@@ -14,8 +14,9 @@ from agentx.config.links import Link
 from agentx.events import Event, Waiting, Woken, utc
 from agentx.wires.reach import reachable
 
-LOOK_SECONDS = 30.0
-"""A wait looks up this often: machines sleep, clocks jump, people mend things, other jobs know more."""
+FIRST_LOOK, LOOK_SECONDS = 1.0, 30.0
+"""A wait looks up so soon, then at twice the time, and at last this often: machines sleep, clocks jump, people
+mend things, other jobs know more."""
 Reach = Callable[[Link], Awaitable[bool | None]]
 
 
@@ -108,8 +109,11 @@ class Vigil:
     ) -> bool:
         """Sleep until *until*, a little after what is *due*, or less when something happens before; whether a link
         may be asked then, or the surroundings have changed."""
+        began = self.now()
         while (left := until - self.now()) > 0:
-            await self.sleep(min(self.look_seconds, left))
+            waited = max(0.0, self.now() - began)
+            # Soon at first: another job may have taken it on itself to ask, and know in a moment that all is well.
+            await self.sleep(min(self.look_seconds, left, FIRST_LOOK + waited))
             news = self.look()
             if news is not None:
                 chain.use(news.links, walk)

@@ -132,7 +132,8 @@ def _reset(session: Session, links: Sequence[Link], name: str) -> None:
     chosen = [link for link in links if link.name == name]
     if not chosen:
         known = ", ".join(f"`{link.name}`" for link in links)
-        raise UsageError(f"there is no link `{name}` in this chain", hint=f"its links are {known}")
+        hint = f"its links are {known}; `agentx chain NAME --reset LINK` takes another chain"
+        raise UsageError(f"there is no link `{name}` in this chain", hint=hint)
     health = Health(session.paths().health, environ=session.environ)
     for link in chosen:
         health.forget(link)

@@ -110,6 +110,10 @@ class Card(Table):
     auth: Auth = Field(default="bearer", description="How the key is sent.")
     headers: dict[str, str] = Field(default={}, description="Headers that every request carries.")
     self_hosted: bool = Field(default=False, description="One's own server: no catalogue, no price.")
+    resells: bool = Field(
+        default=False,
+        description="Models of others stand behind it: what a reply costs is not known, nor nothing.",
+    )
     may_truncate: bool = Field(
         default=False, description="The server may cut a conversation and still answer 200."
     )

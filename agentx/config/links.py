@@ -52,6 +52,8 @@ class Provider:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     self_hosted: bool = False
     """One's own server: no catalogue look-up, no price."""
+    resells: bool = False
+    """Models of others stand behind it: what a reply costs is not known."""
     may_truncate: bool = False
     """The server may cut a conversation and answer 200."""
     clamps_output: bool = False
@@ -102,6 +104,11 @@ class Link:
     def on_consent(self) -> bool:
         """It is only asked within a cap."""
         return self.paid or self.max_cost is not None
+
+    @property
+    def free(self) -> bool:
+        """It costs nothing: one's own server, with no mark that says otherwise."""
+        return self.provider.self_hosted and not self.provider.resells and not self.on_consent
 
     @property
     def key_variable(self) -> str | None:

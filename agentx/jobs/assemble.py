@@ -148,7 +148,7 @@ def _tell_unpriced(journal: Journal, around: Surroundings, registry: WindowRegis
     if limits_of(around.config).cost is None:
         return
     for link in around.links:
-        if not link.provider.self_hosted and registry.price(link) is None:
+        if not link.free and registry.price(link) is None:
             text = f"{link.name}: its price is not known: the limit of cost does not see what it uses"
             journal.append(Warned(message=text, hint="limit `--max-turns` or `--max-hours` too"))
 
@@ -269,7 +269,7 @@ def price_of(registry: WindowRegistry) -> Price:
     """US dollars of one reply. One's own server costs nothing; an unknown price is None, never 0."""
 
     def price(link: Link, usage: Usage | None) -> float | None:
-        if link.provider.self_hosted:
+        if link.free:
             return 0.0
         found = None if usage is None else registry.price(link)
         if usage is None or found is None:

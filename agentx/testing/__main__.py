@@ -33,12 +33,17 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"faults:\n{faults}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--face", choices=get_args(Face), default="openai", help="how it speaks")
-    made.add_argument("--model", default="scripted", help="the name of its model")
-    made.add_argument("--window", type=int, default=32_768, help="the tokens that it really keeps")
+    made.add_argument("--face", choices=get_args(Face), default="openai", help="how it speaks (%(default)s)")
+    made.add_argument("--model", default="scripted", help="the name of its model (%(default)s)")
+    made.add_argument("--window", type=int, default=32_768, help="the tokens that it really keeps (%(default)s)")
     made.add_argument("--claims", type=int, help="the window that its lists name instead")
     made.add_argument("--overflow", choices=get_args(Overflow), default="refuse", help="what it does beyond that")
-    made.add_argument("--brain", choices=tuple(BRAINS), default="hello", help="what answers")
+    made.add_argument(
+        "--brain",
+        choices=tuple(BRAINS),
+        default="hello",
+        help="`hello` says hello, `notes` reads the demo's notes, `keys` repeats two planted keys (%(default)s)",
+    )
     made.add_argument("--fault", choices=NAMED, metavar="NAME", help="how chats fail; the names stand below")
     made.add_argument("--times", type=int, metavar="N", help="only the first N chats fail")
     made.add_argument("--port", type=int, default=0, help="0 takes a free one")
@@ -56,17 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             unreachable = fault
         else:
             schedule = always(fault) if chosen.times is None else first(chosen.times, fault)
-    server = FaultServer(
-        BRAINS[chosen.brain],
-        face=chosen.face,
-        models=[chosen.model],
-        window=chosen.window,
-        claims="true" if chosen.claims is None else chosen.claims,
-        overflow=chosen.overflow,
-        schedule=schedule,
-        unreachable=unreachable,
-        port=chosen.port,
-    )
+    try:
+        server = FaultServer(
+            BRAINS[chosen.brain],
+            face=chosen.face,
+            models=[chosen.model],
+            window=chosen.window,
+            claims="true" if chosen.claims is None else chosen.claims,
+            overflow=chosen.overflow,
+            schedule=schedule,
+            unreachable=unreachable,
+            port=chosen.port,
+        )
+    except OSError as error:
+        sys.stderr.write(f"error: port {chosen.port}: {error.strerror}\n\nhint: `--port 0` takes a free one\n")
+        return 1
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs behind deaf to Ctrl-C
     with server:
         try:

@@ -150,3 +150,31 @@ def test_a_limit_of_cost_over_unknown_prices_says_what_it_does_not_see(home: Any
     assert (totals["cost"], totals["unpriced"]) == (0, 4)
     assert "cost unknown · 4 replies of unknown price" in shown
     assert "$0.00" not in shown + listed
+
+
+@pytest.mark.parametrize(
+    "settings", [{"card": "litellm-proxy"}, {"card": "openai-compatible"}, {"card": "openai"}]
+)
+@pytest.mark.parametrize("mark", [{"max_cost": 0.5}, {"paid": True}])
+def test_a_link_that_is_marked_as_paid_is_not_taken_for_free_because_its_address_is_near(
+    home: Any, settings: dict[str, Any], mark: dict[str, Any]
+) -> None:
+    """What stands behind a gateway or a tunnel on this machine may cost money, and nobody here knows how much."""
+    with gpt() as near:
+        configured = chain({"near": near}, {"near": mark}, limits={"cost": 1})
+        provider = settings | {"base_url": f"{near.url}/v1", "api_key_env": "NEAR_KEY"}
+        home.configure(configured | {"providers": {"near": provider}})
+        home.extra["NEAR_KEY"] = "k"
+        done = home.run("run", "--json", "look around")
+    assert near.chats == []
+    assert done.code == 6, done.events[-1]
+    assert "its price is unknown" in done.events[-1]["message"]
+
+
+def test_what_a_gateway_to_models_of_others_costs_is_unknown_and_not_nothing(home: Any) -> None:
+    with gpt() as proxy:
+        provider = {"card": "litellm-proxy", "base_url": f"{proxy.url}/v1"}
+        home.configure(chain({"proxy": proxy}, {}) | {"providers": {"proxy": provider}})
+        done = home.run("run", "--json", "--max-cost", "0.01", "look around")
+    assert {event["cost"] for event in done.of("reply")} == {None}
+    assert any("its price is not known" in event["message"] for event in done.of("warning"))
