@@ -40,7 +40,7 @@ def test_a_large_turn_is_not_sent_to_a_link_whose_rest_is_over_before_something_
     assert ask(world, chain, 20_000).reply.message.text == "a is back"
     assert purposes(world, "a") == ["turn", "probe", "turn"]
     probe = world.asked[2].request
-    assert (probe.estimate < 50, probe.max_tokens, world.asked[2].timers.total) == (True, 16, 30)
+    assert (probe.estimate < 50, probe.max_tokens, world.asked[2].timers.total) == (True, 16, 10)
     assert [event.reason for event in world.of(LinkSwitched)] == ["a/m: rate_limit", "its rest is over"]
 
 

@@ -70,7 +70,7 @@ def test_a_change_that_brings_a_link_ends_the_wait_and_is_told(world: World, fai
     world.look = lambda: news.pop(0)
     assert ask(world, world.chain("a")).link.name == "b/m"
     assert [event.reason for event in world.of(Woken)] == ["agentx.yaml was changed"]
-    assert world.clock.slept == [30, 30]
+    assert world.clock.slept == [1, 2]
 
 
 def test_a_change_that_brings_nothing_leaves_the_wait_as_it_was(world: World, fail: Failures) -> None:
@@ -102,7 +102,7 @@ def test_a_link_that_another_job_found_well_is_named(world: World, fail: Failure
 
     ask(world, world.chain("a", sleep=sleep))
     assert [event.reason for event in world.of(Woken)] == ["a/m does not rest any more"]
-    assert world.clock.slept == [30]
+    assert world.clock.slept == [1]
 
 
 # The network ------------------------------------------------------------------------------------------------
