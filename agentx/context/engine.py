@@ -80,6 +80,7 @@ class Context:
         counter: Callable[[str], int | None] = count_tokens,
         cheap: Ask | None = None,
         cheap_window: int = 0,
+        goal: str | None = None,
     ) -> None:
         self.journal = journal
         self.policy = policy_named(policy) if isinstance(policy, str) else policy
@@ -90,6 +91,7 @@ class Context:
         self.counter = counter
         self.cheap = cheap
         self.cheap_window = cheap_window
+        self.goal = goal
         self.state = State()
 
     async def view(
@@ -306,7 +308,11 @@ class Context:
         factor = max(factor, base.factor)
         room = room_for(self.policy, budget, fixed=frame.fixed, must=self._must(frame), factor=factor)
         memory = memory_text(
-            self.state.ledger, room.memory, read_file=self.read_file, background=self.background()
+            self.state.ledger,
+            room.memory,
+            read_file=self.read_file,
+            background=self.background(),
+            goal=self.goal,
         )
         thinking = THINKING if link.identity in self.state.thinking else 0
         wish = Wish(
