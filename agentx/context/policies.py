@@ -50,11 +50,8 @@ def policy_named(name: str) -> Policy:
 
 
 def summary_limit(policy: Policy, window: int) -> int:
-    """The most that a summary may have, in tokens, however many went before it: 5 % of the window, at most 10,000.
-
-    In a window of 4,096 that would be 204, in which nothing can be told; small windows give an eighth, up to 512.
-    """
-    return min(policy.summary_most, max(int(window * policy.summary_share), min(512, window // 8)))
+    """The most tokens of a summary, however many went before it: 5 % of the window, at most 10,000."""
+    return min(policy.summary_most, int(window * policy.summary_share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentx.context.summarise import Refused, Summariser, summarise
+from agentx.context.summarise import Summariser, summarise
+from agentx.context.summary_check import Refused
 from agentx.context.tiers.work import Step, Work
 
 SMALLEST_SUMMARY = 64
