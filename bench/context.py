@@ -30,8 +30,8 @@ from longjob.model import model
 FOLDER = Path(__file__).resolve().parent
 WINDOW = 32_768
 CHAIN = (200_000, 32_768)
-DOWN_FROM, DOWN_TURNS = 0.25, 40
-"""The first link of the chain is down from this share of the turns on, for so many turns."""
+DOWN_FROM, DOWN_FOR = 75 / TURNS, 40 / TURNS
+"""Shares of the turns: when the first link of the chain goes down, and for how long."""
 GIVES_UP = 12
 """After so many refusals of the second link the first one is well again: no system waits for ever."""
 QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENHANDS_SUPPRESS_BANNER": "1", "LANGSMITH_TRACING": "false"}
@@ -81,7 +81,7 @@ def run(system: System, job: LongJob, windows: Sequence[int]) -> Run:
         job.lay_out(workspace)
         servers = [stack.enter_context(FaultServer(model, models=["m"], window=size)) for size in windows]
         if servers[1:]:
-            servers[0].schedule = outage(servers[0], servers[1], int(job.turns * DOWN_FROM))
+            servers[0].schedule = outage(servers[0], servers[1], job.turns)
         links = [{"url": server.v1, "window": server.window} for server in servers]
         told = worked(system, {"workspace": str(workspace), "links": links, "said": job.said})
         return Run(
@@ -92,14 +92,14 @@ def run(system: System, job: LongJob, windows: Sequence[int]) -> Run:
         )
 
 
-def outage(first: FaultServer, second: FaultServer, turn: int) -> Schedule:
-    """*first* is overloaded once it has answered so many turns, until *second* has answered enough of them, or
-    has refused enough."""
+def outage(first: FaultServer, second: FaultServer, turns: int) -> Schedule:
+    """*first* is overloaded once it has answered its share of *turns*, until *second* has answered enough of them,
+    or has refused enough."""
+    begins, most = int(turns * DOWN_FROM), int(turns * DOWN_FOR)
 
     def schedule(_number: int) -> Fault | None:
-        there = answered(first) >= turn
-        over = answered(second) >= DOWN_TURNS or sum(seen.kept is None for seen in second.chats) >= GIVES_UP
-        return Status(503) if there and not over else None
+        over = answered(second) >= most or sum(seen.kept is None for seen in second.chats) >= GIVES_UP
+        return Status(503) if answered(first) >= begins and not over else None
 
     return schedule
 
