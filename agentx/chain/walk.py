@@ -108,6 +108,7 @@ class Chain:
         self._mended: set[str] = set()
         """Identities of those that take the history only when it is repaired."""
         self._imageless: set[str] = set()
+        self._image_bytes: dict[str, int] = {}
         self._rooms: dict[str, Room] = {}
         self._position = Position()
         self._vigil = Vigil(
@@ -283,6 +284,7 @@ class Chain:
             log=self._log,
             rooms=self._rooms,
             imageless=self._imageless,
+            image_bytes=self._image_bytes,
         )
 
     def _prepared(self, link: Link, reason: str) -> None:
