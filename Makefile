@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check test-real bench bench-chain clean
+.PHONY: demo test check test-real bench bench-chain bench-context clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,9 @@ bench: $(STAMP)
 
 bench-chain: $(STAMP)  ## the chain next to other fallback chains, which it installs under .cache/ (10 minutes)
 	$(BIN)/python bench/chain.py
+
+bench-context: $(STAMP)  ## a long job by each policy and by other agents, which it installs under .cache/ (15 minutes)
+	$(BIN)/python bench/context.py
 
 clean:
 	rm -rf $(VENV)

@@ -15,7 +15,8 @@ from agentx.chain import ledger
 from agentx.chain.classify import Failure
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
-from agentx.context.budget import Budget, budget_for, output_budget
+from agentx.context.budget import SMALLEST_WINDOW, Budget, budget_for, output_budget
+from agentx.context.clip import result_limit
 from agentx.context.engine import Context, View
 from agentx.context.measure import fitting
 from agentx.errors import ContextOverflow, RequestFailed, WindowTooSmall
@@ -107,6 +108,15 @@ class Turns:
             cap=numbers.cap,
         )
         return window, budget
+
+    def result_limit(self) -> int:
+        """Tokens that one tool result may have: for the window of the link that will most likely read it."""
+        link = self.chain.likely()
+        try:
+            _, budget = self.budget(link)
+        except WindowTooSmall:
+            budget = budget_for(SMALLEST_WINDOW)
+        return result_limit(budget, factor=self.context.factor(link))
 
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
         """System prompt and tools for *budget*: short ones where the window is small. The same objects each time."""

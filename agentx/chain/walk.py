@@ -107,6 +107,7 @@ class Chain:
         self._paid: set[str] = set()
         self._mended: set[str] = set()
         """Identities of those that take the history only when it is repaired."""
+        self._imageless: set[str] = set()
         self._rooms: dict[str, Room] = {}
         self._position = Position()
         self._vigil = Vigil(
@@ -280,6 +281,7 @@ class Chain:
             prepared=self._prepared,
             log=self._log,
             rooms=self._rooms,
+            imageless=self._imageless,
         )
 
     def _prepared(self, link: Link, reason: str) -> None:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from agentx.context.measure import fitting, text_tokens
 from agentx.errors import ToolFailed
 from agentx.journal import Entry, Journal
 from agentx.wires.messages import Message
 
 PAGE = 40_000
 """Characters of one answer, where nothing else is asked."""
+WORD = 24
+"""Tokens for the word on the rest."""
 
 MARKER = re.compile(r"r?(\d+)")
 
 
-def restore(journal: Journal, id: str, offset: int = 0, *, limit: int = PAGE) -> str:  # noqa: A002  the tool's own word
-    """The text that *id* stands for, from character *offset*, at most *limit* characters with a word on the rest.
+def restore(
+    journal: Journal,
+    id: str,  # noqa: A002  the tool's own word
+    offset: int = 0,
+    *,
+    limit: int = PAGE,
+    limit_tokens: int | None = None,
+) -> str:
+    """The text that *id* stands for, from character *offset*: at most *limit* characters and a word on the rest,
+    and no more than *limit_tokens* (plain estimate) with that word, so that nothing of a page is clipped.
 
     *id* is that of a tool call (`c3_1`), or a marker's (`r12`: the journal's entry 12). Raises ToolFailed.
     """
@@ -27,6 +38,8 @@ def restore(journal: Journal, id: str, offset: int = 0, *, limit: int = PAGE) ->
             f"{id}: offset {offset:,} is outside its {len(text):,} characters", hint=f"use 0 to {len(text) - 1}"
         )
     page = text[offset : offset + max(1, limit)]
+    if limit_tokens is not None and text_tokens(page) > limit_tokens - WORD:
+        page = page[: max(1, fitting(page, limit_tokens - WORD))]
     end = offset + len(page)
     if end < len(text):
         page += f"\n[characters {offset:,} to {end:,} of {len(text):,}; go on with offset {end}]"

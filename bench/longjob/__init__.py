@@ -1,0 +1,1 @@
+"""The long job of `bench/context.py`: what it asks, the model that does it, and what was seen of it."""
