@@ -1,8 +1,8 @@
 """What a long job costs by itself: own time of a turn and memory, at 100 and at 10,000 entries of its journal.
 
 `python bench/long.py [--json] [--entries N]`, or `make bench-long`. A whole job runs in a process of its own: its
-journal on disk, its tools, its chain, its wire; a server in another process answers at once. Own time is what a turn
-takes of the processor, so that neither the server nor others on the machine are counted.
+journal on disk, its tools, its chain, its wire; a server in another process answers at once. Own time is what a
+turn takes of the processor, so that neither the server nor others on the machine are counted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -108,7 +109,9 @@ def work(port: int, window: int, entries: int) -> Cost:
         folder = Path(name)
         book = folder / "work" / "book.txt"
         book.parent.mkdir()
-        book.write_text("".join(f"line {n}: the harbour crew wrote down the water\n" for n in range(entries * LINES)))
+        book.write_text(
+            "".join(f"line {n}: the harbour crew wrote down the water\n" for n in range(entries * LINES))
+        )
         places = paths({"AGENTX_HOME": str(folder / "home")})
         places.user_file.parent.mkdir(parents=True)
         provider = {"card": "openai-compatible", "base_url": f"http://127.0.0.1:{port}/v1"}
@@ -129,7 +132,7 @@ def work(port: int, window: int, entries: int) -> Cost:
         job = Store(places.jobs).create(Order(task="Read the whole book.", workspace=str(book.parent)))
         around = Surroundings(paths=places, environ={}, config=config, links=config.chain(), listener=listen)
         run_job(job, around)
-    taken = [(seq, (end - begin) * 1000) for (_, begin), (seq, end) in zip(marks, marks[1:], strict=False)]
+    taken = [(seq, (end - begin) * 1000) for (_, begin), (seq, end) in pairwise(marks)]
     return Cost(
         window=window,
         entries=marks[-1][0],

@@ -119,7 +119,7 @@ class Turns:
         return result_limit(budget, factor=self.context.factor(link))
 
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
-        """System prompt and tools for *budget*: short ones where the window is small. The same objects each time."""
+        """System prompt and tools for *budget*: short ones where the window is small. Always the same ones."""
         terse = budget.window < TERSE_BELOW
         shown = fitting(self.instructions, int(budget.usable * INSTRUCTIONS_SHARE))
         if (terse, shown) not in self._frames:
@@ -260,7 +260,9 @@ class Turns:
     def _with_own_ids(self, reply: Reply, link: Link) -> Reply:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""
         seen, made = self._counted
-        rows = self.journal.query("select count(*), max(seq) from entries where type = 'reply' and seq > ?", (seen,))
+        rows = self.journal.query(
+            "select count(*), max(seq) from entries where type = 'reply' and seq > ?", (seen,)
+        )
         self._counted = seen, made = rows[0][1] or seen, made + rows[0][0]
         calls = tuple(
             replace(call, id=f"c{made + 1}_{number}") for number, call in enumerate(reply.message.tool_calls, 1)

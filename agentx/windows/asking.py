@@ -97,7 +97,11 @@ class Asker:
 
     def trouble(self, link: Link) -> Trouble | None:
         """The newest failure to reach the server of *link* at all."""
-        lost = [(ask, one) for (ask, key), one in self._troubles.items() if one.unreachable and key == link.key_variable]
+        lost = [
+            (ask, one)
+            for (ask, key), one in self._troubles.items()
+            if one.unreachable and key == link.key_variable
+        ]
         server = _server(link) if lost else ""
         found = [trouble for ask, trouble in lost if _host(ask.url) == server]
         return max(found, key=lambda one: one.at, default=None)
