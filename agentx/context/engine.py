@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentx.config.links import Link
 from agentx.context.budget import SMALLEST_REPLY, Budget
-from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy
+from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
@@ -80,6 +80,7 @@ class Context:
         counter: Callable[[str], int | None] = count_tokens,
         cheap: Ask | None = None,
         cheap_window: int = 0,
+        goal: str | None = None,
     ) -> None:
         self.journal = journal
         self.policy = policy_named(policy) if isinstance(policy, str) else policy
@@ -90,6 +91,7 @@ class Context:
         self.counter = counter
         self.cheap = cheap
         self.cheap_window = cheap_window
+        self.goal = goal
         self.state = State()
         self._tools: tuple[tuple[Tool, ...], int] | None = None
 
@@ -112,7 +114,12 @@ class Context:
         frame = self._frame(link, budget, system, tools)
         found = candidates(self.state, link.identity, frame.fixed)
         allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
-        best = least_lossy(allowed, self._ceiling(frame)) or await self._confirmed(found, frame, count)
+        shown, ceiling = self.state.shown.get(link.identity), self._ceiling(frame)
+        best = (
+            steady(allowed, shown=shown, threshold=budget.threshold, ceiling=ceiling)
+            or least_lossy(allowed, ceiling)
+            or await self._confirmed(found, frame, count)
+        )
         if best is not None:
             view = self._view(best, frame)
             if view.measured <= budget.usable:
@@ -310,7 +317,11 @@ class Context:
         factor = max(factor, base.factor)
         room = room_for(self.policy, budget, fixed=frame.fixed, must=self._must(frame), factor=factor)
         memory = memory_text(
-            self.state.ledger, room.memory, read_file=self.read_file, background=self.background()
+            self.state.ledger,
+            room.memory,
+            read_file=self.read_file,
+            background=self.background(),
+            goal=self.goal,
         )
         thinking = THINKING if link.identity in self.state.thinking else 0
         wish = Wish(
