@@ -19,7 +19,12 @@ def meter(used: int, window: int | None) -> str:
     """`ctx 61k/200k (31 %)`; without a window only what is used."""
     if not window:
         return f"ctx {short(used)}"
-    return f"ctx {short(used)}/{short(window)} ({100 * used // window} %)"
+    return f"ctx {short(used)}/{short(window)} ({percent(used, window)} %)"
+
+
+def percent(part: int, whole: int) -> int:
+    """Whole percent, rounded down."""
+    return 100 * part // whole
 
 
 def count(number: int, noun: str) -> str:
@@ -63,3 +68,8 @@ def failures(totals: Mapping[str, Any]) -> str:
         return ""
     kinds = sorted(attempts.items(), key=lambda pair: (-pair[1], pair[0]))
     return f"{count(sum(attempts.values()), 'failed attempt')} ({', '.join(f'{n} {kind}' for kind, n in kinds)})"
+
+
+def instructed(tokens: int) -> str:
+    """What AGENTS.md costs: ` · AGENTS.md: about 312 tokens of each request`; empty where there is none."""
+    return f" · AGENTS.md: about {count(tokens, 'token')} of each request" if tokens else ""
