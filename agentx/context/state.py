@@ -46,6 +46,8 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    link: str = ""
+    """The identity of the link that the last reply came from."""
     thinking: set[str] = field(default_factory=set[str])
     """Links (by identity) that think before they answer."""
     calling: set[str] = field(default_factory=set[str])
@@ -82,7 +84,7 @@ class State:
         if known is None:
             return
         generation, last, estimate, fixed, link = known
-        self.generation = generation
+        self.generation, self.link = generation, link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         if message.get("reasoning") or usage.get("reasoning"):
