@@ -176,7 +176,7 @@ class Turns:
             estimate=view.estimate,
             threshold=budget.threshold,
         )
-        self.told.request(link, request)
+        self.told.request(link, request, view)
         return request
 
     def start_check(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agentx.context.index import result_index
 from agentx.context.items import Item
 from agentx.context.summarise import SMALLEST_SUMMARY, Summariser, summarise
 from agentx.context.summary_check import Refused, Summary
@@ -41,6 +42,7 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
             draft,
             upto=cut,
             summary=told.text,
+            index=result_index(work.transcript.between(0, cut), room.index),
             kept=work.kept,
             marked=tuple(seq for seq in draft.marked if seq in shown),
             imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
@@ -55,15 +57,13 @@ async def _told(work: Work, models: Sequence[Summariser], items: Sequence[Item])
     told: Summary | Refused = Refused("network", "nobody was asked")
     by = ""
     for model in models:
-        told, by = (
-            await summarise(
-                model,
-                items,
-                before=work.draft.summary,
-                task=work.task.message.text if work.task else "",
-                limit_tokens=work.room.summary,
-            ),
-            model.name,
+        by = model.name
+        told = await summarise(
+            model,
+            items,
+            before=work.draft.summary,
+            task=work.task.message.text if work.task else "",
+            limit_tokens=work.room.summary,
         )
         if not (isinstance(told, Refused) and told.down):
             break
