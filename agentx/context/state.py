@@ -48,6 +48,8 @@ class State:
     """Of the view that the last reply came from."""
     link: str = ""
     """The identity of the link that the last reply came from."""
+    shown: dict[str, int] = field(default_factory=dict[str, int])
+    """The generation that each link (its identity) was shown last."""
     thinking: set[str] = field(default_factory=set[str])
     """Links (by identity) that think before they answer."""
     calling: set[str] = field(default_factory=set[str])
@@ -84,7 +86,8 @@ class State:
         if known is None:
             return
         generation, last, estimate, fixed, link = known
-        self.generation, self.link = generation, link
+        self.generation = self.shown[link] = generation
+        self.link = link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         if message.get("reasoning") or usage.get("reasoning"):
