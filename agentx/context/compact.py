@@ -80,6 +80,7 @@ class Compaction:
             draft=draft,
             room=wish.room,
             policy=self.policy,
+            plan=self.state.ledger.open_items,
             active=wish.active,
             cheap=wish.cheap,
         )

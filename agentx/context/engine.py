@@ -19,6 +19,7 @@ from agentx.context.memory import memory_text
 from agentx.context.policies import Policy, ceiling, policy_named, room_for
 from agentx.context.state import State
 from agentx.context.summarise import Ask, Other, Summariser
+from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
 from agentx.context.tokenizer import count_tokens
 from agentx.context.truncation import (
@@ -395,6 +396,7 @@ class Context:
             thinking=THINKING if other.link in self.state.thinking else 0,
             output=other.output,
             name=other.name,
+            forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
         )
 
     def _compaction(self) -> Compaction:

@@ -68,7 +68,7 @@ class Summariser:
     """A model that may be asked. `window` is in tokens, `factor` what estimates are wrong by on its link.
 
     `thinking` is what it may think besides, `output` what it can write at most, in tokens. `counter` is a real
-    tokenizer for one text.
+    tokenizer for one text. `forbidden` says why it may not be asked now, before each request.
     """
 
     ask: Ask
@@ -79,6 +79,7 @@ class Summariser:
     thinking: int = 0
     output: int | None = None
     name: str = ""
+    forbidden: Callable[[], str | None] = lambda: None
 
 
 async def summarise(
@@ -114,6 +115,8 @@ async def _in_parts(
     summary, replaced = before, text_tokens(before)
     for part in parts:
         messages = _request(part, before=summary, task=task, limit_tokens=limit_tokens)
+        if (why := model.forbidden()) is not None:
+            return Refused("spend", why)
         reply = await model.ask(messages, max_tokens(model, messages, limit_tokens))
         replaced += text_tokens(part)
         told = looked_at(reply, replaced=replaced, limit_tokens=limit_tokens)

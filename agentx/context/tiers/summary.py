@@ -7,9 +7,14 @@ from dataclasses import replace
 
 from agentx.context.index import result_index
 from agentx.context.items import Item
+from agentx.context.measure import text_tokens
+from agentx.context.standing import left_out, standing
 from agentx.context.summarise import SMALLEST_SUMMARY, Summariser, summarise
 from agentx.context.summary_check import Refused, Summary
 from agentx.context.tiers.work import Step, Work
+
+ADDED = 0.3
+"""Of what a summary may have: so much may always be added by code."""
 
 
 async def by_active_model(work: Work) -> Step:
@@ -37,12 +42,14 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
     if isinstance(told, Refused):
         return Step(None, told.why, told.cause, by=by)
     shown = {item.seq for item in work.transcript.between(cut)}
+    gone = work.transcript.between(0, cut)
     return Step(
         replace(
             draft,
             upto=cut,
             summary=told.text,
-            index=result_index(work.transcript.between(0, cut), room.index),
+            memory=_with_what_stands(work, told.text, gone),
+            index=result_index(gone, room.index),
             kept=work.kept,
             marked=tuple(seq for seq in draft.marked if seq in shown),
             imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
@@ -50,6 +57,15 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
         ),
         by=by,
     )
+
+
+def _with_what_stands(work: Work, summary: str, gone: Sequence[Item]) -> str:
+    """What comes back into the view, and before it what neither that nor the *summary* tells of what stands after
+    the items that are *gone*. The task stays in the view verbatim, whatever a summary says."""
+    memory = work.draft.memory
+    room = max(work.room.summary - text_tokens(summary), int(work.room.summary * ADDED))
+    missing = left_out(f"{summary}\n{memory}", standing(gone, work.plan), room)
+    return "\n\n".join(part for part in (missing, memory) if part)
 
 
 async def _told(work: Work, models: Sequence[Summariser], items: Sequence[Item]) -> tuple[Summary | Refused, str]:

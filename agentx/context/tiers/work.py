@@ -20,6 +20,8 @@ class Work:
     draft: Checkpoint
     room: Room
     policy: Policy
+    plan: Sequence[str] = ()
+    """The open items of the plan."""
     active: Sequence[Summariser] = ()
     """Who is asked first, the next one where it is down; nobody where no model may be asked."""
     cheap: Summariser | None = None
