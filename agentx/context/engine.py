@@ -89,6 +89,7 @@ class Context:
         cheap: Ask | None = None,
         cheap_window: int = 0,
         cheap_name: str = "",
+        goal: str | None = None,
     ) -> None:
         self.journal = journal
         self.policy = policy_named(policy) if isinstance(policy, str) else policy
@@ -100,6 +101,7 @@ class Context:
         self.cheap = cheap
         self.cheap_window = cheap_window
         self.cheap_name = cheap_name
+        self.goal = goal
         self.state = State()
 
     async def view(
@@ -337,7 +339,11 @@ class Context:
         factor = max(factor, base.factor)
         room = room_for(self.policy, budget, fixed=frame.fixed, must=self._must(frame), factor=factor)
         memory = memory_text(
-            self.state.ledger, room.memory, read_file=self.read_file, background=self.background()
+            self.state.ledger,
+            room.memory,
+            read_file=self.read_file,
+            background=self.background(),
+            goal=self.goal,
         )
         wish = Wish(
             base=base,
