@@ -103,6 +103,7 @@ class Context:
         self.cheap_name = cheap_name
         self.goal = goal
         self.state = State()
+        self._tools: tuple[tuple[Tool, ...], int] | None = None
 
     async def view(
         self,
@@ -269,15 +270,18 @@ class Context:
         self.state.judged = None  # replies of an earlier process were judged there
 
     def _frame(self, link: Link, budget: Budget, system: str, tools: Sequence[Tool]) -> Frame:
-        fixed = message_tokens(Message(role="system", text=system)) + tools_tokens(tools)
-        return Frame(link, budget, system, tuple(tools), fixed, self.state.calibration(link.identity).factor)
+        tools = tuple(tools)
+        if self._tools is None or self._tools[0] is not tools:  # the same ones at nearly every turn
+            self._tools = tools, tools_tokens(tools)
+        fixed = message_tokens(Message(role="system", text=system)) + self._tools[1]
+        return Frame(link, budget, system, tools, fixed, self.state.calibration(link.identity).factor)
 
     def _must(self, frame: Frame) -> int:
         """The plain estimate of the user's words and the newest exchange, each only as far as it may claim."""
         transcript = self.state.transcript
         most = int(MUST_SHARE * frame.budget.threshold / frame.factor)
         newest = transcript.tokens_after(transcript.tail(0, 0))
-        return min(most, sum(item.tokens for item in transcript.said)) + min(most, newest)
+        return min(most, transcript.said_tokens) + min(most, newest)
 
     def _ceiling(self, frame: Frame) -> int:
         return ceiling(frame.budget, frame.fixed + self._must(frame), frame.factor)
