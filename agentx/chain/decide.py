@@ -104,15 +104,22 @@ def suspected(failure: Failure, attempts: Attempts) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a refusal of prompt and output together said, for the output budgets of later requests alone. `limit`
-    is in tokens, `ratio` how many of them the prompt had for each that was estimated."""
+    """What refusals of an output budget said, for those of later requests alone. `limit` is what prompt and output
+    may have together, in tokens, `ratio` how many of them the prompt had for each that was estimated; `most` is
+    what was accepted where only the output was too much."""
 
-    limit: int
-    ratio: float
+    limit: int | None = None
+    ratio: float = 1.0
+    most: int | None = None
 
-    def left(self, estimate: int) -> int:
-        """The output budget that fits beside a prompt of *estimate* tokens; a little less, to be safe."""
-        return max(SMALLEST_OUTPUT, self.limit - round(estimate * self.ratio * 1.05) - OUTPUT_MARGIN)
+    def left(self, asked: int, estimate: int) -> int:
+        """The output budget for who *asked* for one, beside a prompt of *estimate* tokens; a little less, to be
+        safe."""
+        budgets = [asked] if self.most is None else [asked, self.most]
+        if self.limit is not None:
+            beside = self.limit - round(estimate * self.ratio * 1.05) - OUTPUT_MARGIN
+            budgets.append(max(SMALLEST_OUTPUT, beside))
+        return min(budgets)
 
 
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:

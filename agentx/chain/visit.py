@@ -114,7 +114,7 @@ class Visit:
         room = self._means.rooms.get(self.link.name)
         if room is None or request.max_tokens is None:
             return request
-        return replace(request, max_tokens=min(request.max_tokens, room.left(request.estimate)))
+        return replace(request, max_tokens=room.left(request.max_tokens, request.estimate))
 
     async def _prepared(self) -> Request:
         """A new request, with what is known of the parameters of its model."""
@@ -154,6 +154,14 @@ class Visit:
             ) from error
         return reply
 
+    def _remember_room(self, step: Step, failure: Failure) -> None:
+        """What *failure* said of output budgets, for the requests to come."""
+        rooms, name, sent = self._means.rooms, self.link.name, self.attempts.sent
+        if failure.limit and failure.actual and sent:
+            rooms[name] = replace(rooms.get(name, Room()), limit=failure.limit, ratio=failure.actual / sent)
+        elif step.action == "lower":
+            rooms[name] = replace(rooms.get(name, Room()), most=step.max_tokens)
+
     def _check_names(self, request: Request, reply: Reply) -> None:
         """Raises RequestFailed for a call of a tool that was not offered. A model that insists on it, with nobody
         else to ask, is better told than given up: then the reply passes, and whoever runs tools answers it."""
@@ -188,8 +196,7 @@ class Visit:
             self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
         elif step.action in ("lower", "raise") and self.request is not None:
             self.request = replace(self.request, max_tokens=step.max_tokens)
-            if failure.limit and failure.actual and attempts.sent:
-                self._means.rooms[self.link.name] = Room(failure.limit, failure.actual / attempts.sent)
+            self._remember_room(step, failure)
             raised, lowered = step.action == "raise", attempts.lowered + (step.action == "lower")
             self.attempts = replace(
                 attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
