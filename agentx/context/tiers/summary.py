@@ -37,7 +37,7 @@ async def _summary(work: Work, model: Summariser | None, missing: str) -> Step:
     told = await summarise(
         model,
         [item for item in items if item.kind != "task"],
-        before=draft.summary,
+        before=draft.record,
         task=work.task.message.text if work.task else "",
         limit_tokens=room.summary,
     )
@@ -49,6 +49,8 @@ async def _summary(work: Work, model: Summariser | None, missing: str) -> Step:
             draft,
             upto=cut,
             summary=told.text,
+            digest="",
+            told=cut,
             index=result_index(work.transcript.between(0, cut), room.index),
             kept=work.kept,
             marked=tuple(seq for seq in draft.marked if seq in shown),
