@@ -270,6 +270,17 @@ def test_notes_are_read_back_once_in_a_new_view_and_written_whole(night: Night) 
     assert not any("NOTE-2" in str(message["content"]) for message in night.turns(server)[5].kept or ())
 
 
+def test_the_size_is_looked_at_between_the_results_and_the_next_request(night: Night) -> None:
+    """Inside one long turn of the user, too: no request is over the threshold by more than its last result."""
+    with FaultServer(night.working([*stones(night, 12, 40), "all are read"]), window=8_192) as server:
+        ran = night.run([server], "Read the stones.")
+    assert ran.ending.name == "done", ran.story
+    kinds = [event["type"] for event in ran.events if event.get("purpose") not in ("summary", "probe")]
+    places = [place for place, kind in enumerate(kinds) if kind == "compaction"]
+    assert places and all(kinds[n - 1] == "tool.ended" and "request" in kinds[n : n + 3] for n in places), kinds
+    assert max(seen.prompt_tokens or 0 for seen in night.turns(server)) <= 4_096 + 200
+
+
 def test_a_short_task_pays_for_nothing(night: Night) -> None:
     codes = night.notes(3, words=60)
     with FaultServer(NoteReader(), window=131_072) as server:
