@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -64,6 +65,7 @@ class Turns:
         instructions: str,
         only_tools: Sequence[str] | None,
         now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.journal = journal
         self.chain = chain
@@ -89,6 +91,7 @@ class Turns:
             purse=purse,
             timers=timers,
             now=now,
+            sleep=sleep,
         )
         self._views: dict[str, View] = {}
         self._frames: dict[tuple[bool, int], tuple[str, tuple[Tool, ...]]] = {}
@@ -157,6 +160,7 @@ class Turns:
             system=system,
             tools=tools,
             ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            others=lambda: self.aside.others(link, self.chain.links),
             count=self.wires(link).count,
         )
         self._views[link.identity] = view
