@@ -62,7 +62,7 @@ class Transcript:
         self.said_tokens = 0
         """The plain estimate of all of that."""
         self.read = 0
-        """The `seq` up to which models have read all items: what follows is the newest reply, and what came of it."""
+        """The `seq` up to which models have read everything: the newest reply and what came of it follow."""
 
     def add(self, item: Item) -> None:
         if item.kind == "assistant":
