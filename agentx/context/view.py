@@ -14,7 +14,7 @@ from agentx.wires.messages import Message, ToolCall
 
 NO_RESULT = "No result was recorded for this call. It may have run or not: check before you repeat it."
 NO_IMAGE = "[image left out]"
-SAID_LATER = "[The user said later; this still holds:]"
+SAID_LATER = "[The user said later; this still holds, and of what differs the newest:]"
 EMPTY_SUMMARY = "(nothing was noted)"
 
 
@@ -104,8 +104,7 @@ def block(checkpoint: Checkpoint) -> str:
         "request.]",
         checkpoint.summary or EMPTY_SUMMARY,
     ]
-    if checkpoint.memory:
-        parts.append(checkpoint.memory)
+    parts.extend(part for part in (checkpoint.index, checkpoint.memory) if part)
     parts.append("[End of the record. Go on with the task from here; do not start over.]")
     return "\n\n".join(parts)
 
