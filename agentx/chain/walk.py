@@ -102,6 +102,7 @@ class Chain:
         self._started = now()
         self.answered = False
         self._imageless: set[str] = set()
+        self._image_bytes: dict[str, int] = {}
         self._rooms: dict[str, Room] = {}
         self._record = Record(links, health=self.health, tell=self._tell, price=price, now=now)
         self._vigil = Vigil(
@@ -274,6 +275,7 @@ class Chain:
             log=self._log,
             rooms=self._rooms,
             imageless=self._imageless,
+            image_bytes=self._image_bytes,
         )
 
     def _prepared(self, link: Link, reason: str) -> None:

@@ -49,6 +49,8 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    link: str = ""
+    """The identity of the link that the last reply came from."""
     shown: dict[str, int] = field(default_factory=dict[str, int])
     """The generation that each link (its identity) was shown last."""
     thinking: set[str] = field(default_factory=set[str])
@@ -88,6 +90,7 @@ class State:
             return
         generation, last, estimate, fixed, link = known
         self.generation = self.shown[link] = generation
+        self.link = link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         if message.get("reasoning") or usage.get("reasoning"):
