@@ -183,14 +183,15 @@ class Chain:
 
     def _worth_a_probe(self, link: Link, walk: Walk) -> bool:
         """The rest of *link* is over, nobody knows whether it is well, and asking it for the turn would cost much
-        where another could answer. One's own server is asked for the turn: a probe would only push the
-        conversation out of its memory."""
+        where another could answer: much to read, or a long wait for one that was silent. One's own server is asked
+        for the turn: a probe would only push the conversation out of its memory."""
+        last = self.health.last(link)
         return (
             walk.last is None
-            and self._position.size > PROBE_ABOVE
+            and last is not None
+            and (self._position.size > PROBE_ABOVE or last.error_class == "timeout")
             and not link.provider.self_hosted
             and self._returning(link)
-            and self.health.last(link) is not None
             and self.ready(walk, without=[link.name]) is not None
         )
 

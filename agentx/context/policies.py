@@ -23,6 +23,9 @@ class Policy:
     summary_most: int = 10_000
     memory_share: float = 0.2
     memory_most: int = 10_000
+    index_share: float = 0.2
+    """Of what is for memory: for the ids of results that are left out."""
+    index_most: int = 1_000
     newest_results: int = 6
     """So many tool results are never cleared."""
     worth_clearing: float = 0.05
@@ -69,6 +72,8 @@ class Room:
     tail: int
     summary: int
     memory: int
+    index: int = 0
+    """For the ids of results that are left out."""
 
 
 def ceiling(budget: Budget, must: int, factor: float) -> int:
@@ -90,6 +95,7 @@ def room_for(policy: Policy, budget: Budget, *, fixed: int, must: int, factor: f
     tail = int(min(policy.tail_share * threshold, policy.tail_most, 0.25 * room))
     summary = int(min(summary_limit(policy, budget.window) / factor, 0.3 * room))
     memory = int(min(policy.memory_most, policy.memory_share * threshold, 0.2 * room))
+    index = int(min(policy.index_most, policy.index_share * memory))
     wanted = max(int(policy.low_water * threshold), fixed + must + tail + summary + memory)
     return Room(
         fixed=fixed,
@@ -98,5 +104,6 @@ def room_for(policy: Policy, budget: Budget, *, fixed: int, must: int, factor: f
         target=max(0, min(wanted, int(0.95 * most))),
         tail=tail,
         summary=summary,
-        memory=memory,
+        memory=memory - index,
+        index=index,
     )

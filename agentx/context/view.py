@@ -104,8 +104,7 @@ def block(checkpoint: Checkpoint) -> str:
         "request.]",
         checkpoint.summary or EMPTY_SUMMARY,
     ]
-    if checkpoint.memory:
-        parts.append(checkpoint.memory)
+    parts.extend(part for part in (checkpoint.index, checkpoint.memory) if part)
     parts.append("[End of the record. Go on with the task from here; do not start over.]")
     return "\n\n".join(parts)
 
