@@ -224,7 +224,7 @@ class Turns:
     async def compact_now(self) -> int:
         """Compact for the link that will most likely be asked next, although nothing asks for it.
 
-        Gives the `seq` of the entry that tells what came of it. Raises ContextOverflow where that link is too small.
+        Gives the `seq` of the entry that tells what came of it. Raises ContextOverflow where it is too small.
         """
         link = self.chain.likely()
         await self.registry.touch(link)

@@ -14,6 +14,8 @@ from agentx.context.memory import Ledger
 from agentx.events import BreakerChanged, Compacted, Replied
 from agentx.journal import Entry, Journal
 
+MANUAL = "manual"
+"""The cause of a compaction that somebody asked for."""
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
 
 
@@ -46,6 +48,8 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    asked: int = 0
+    """The newest checkpoint that somebody asked for; 0 when nobody did."""
     thinking: set[str] = field(default_factory=set[str])
     """Links (by identity) that think before they answer."""
     calling: set[str] = field(default_factory=set[str])
@@ -111,6 +115,8 @@ class State:
         if "checkpoint" not in payload:
             return
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
+        if event.cause == MANUAL:
+            self.asked = seq
         self.pending = Pending(
             seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
         )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
+import threading
 from typing import Any
 
 from agentx.jobs.store import Order, Store
+from agentx.journal import Journal
 from agentx.testing.brain import NoteReader
 from agentx.testing.conversations import TASK, twelve_notes
-from agentx.testing.faults import Hang, Slow, always, at, rate_limited
+from agentx.testing.faults import Hang, always, at, rate_limited
 from agentx.testing.server import FaultServer
 
 
@@ -20,6 +22,15 @@ def box(server: FaultServer, **more: Any) -> dict[str, Any]:
         "providers": {"box": {"card": "openai-compatible", "base_url": server.v1}},
         **more,
     }
+
+
+def letters(home: Any, job: str) -> list[Any]:
+    """What was asked of *job* and not taken yet."""
+    journal = Journal(home.folder / "home" / "state" / "jobs" / job / "journal.db", read_only=True)
+    try:
+        return journal.letters("compact")
+    finally:
+        journal.close()
 
 
 def test_a_job_that_has_ended_is_compacted_at_once_and_stays_ended(home: Any) -> None:
@@ -47,14 +58,25 @@ def test_a_job_that_has_ended_is_compacted_at_once_and_stays_ended(home: Any) ->
 
 def test_a_job_at_work_is_compacted_at_its_next_turn(home: Any, until: Any) -> None:
     codes = twelve_notes(home.workspace)
-    with FaultServer(NoteReader(), models=["m"], window=32_000, schedule=always(Slow(0.2))) as server:
+    reached, asked, reader = threading.Event(), threading.Event(), NoteReader()
+
+    def brain(messages: Any, tools: Any) -> Any:
+        if len(server.chats) == 11:  # the turn goes on until somebody has asked
+            reached.set()
+            asked.wait(60)
+        return reader(messages, tools)
+
+    with FaultServer(brain, models=["m"], window=32_000) as server:
         home.configure(box(server))
         job = home.run("run", "-d", TASK.format(last=12)).out.strip()
-        until(lambda: len(server.chats) >= 7)
-        done = home.run("compact", job)
+        assert reached.wait(60)
+        with home.started("compact", job) as process:
+            until(lambda: letters(home, job))
+            asked.set()
+            out, _ = process.communicate(timeout=60)
         until(lambda: home.run("show", "--json", job).json["state"] == "ended")
-    assert done.code == 0
-    assert re.fullmatch(rf"{job}: compacted \S+ → \S+ \(manual; summary\)\n", done.out), done.out
+    assert process.returncode == 0
+    assert re.fullmatch(rf"{job}: compacted \S+ → \S+ \(manual; summary\)\n", out), out
     events = home.run("events", job)
     assert [one["cause"] for one in events.of("compaction")] == ["manual"]
     assert events.of("job.resumed") == []
@@ -73,10 +95,10 @@ def test_where_there_is_nothing_to_leave_out_it_says_so_and_asks_no_model(home: 
 
 
 def test_a_summary_that_fails_is_told_and_changes_nothing(home: Any) -> None:
-    twelve_notes(home.workspace, count=5)
+    twelve_notes(home.workspace, words=900, count=6)
     with FaultServer(NoteReader(), models=["m"], window=32_000) as server:
         home.configure(box(server))
-        home.run("run", "--name", "n", TASK.format(last=5))
+        home.run("run", "--name", "n", TASK.format(last=6))
     used = home.run("context", "--json", "n").json["used"]
     done = home.run("compact", "--json", "n")
     told, now = done.json, home.run("context", "--json", "n").json
@@ -87,10 +109,10 @@ def test_a_summary_that_fails_is_told_and_changes_nothing(home: Any) -> None:
 
 def test_a_job_that_died_is_compacted_and_can_be_resumed(home: Any, until: Any) -> None:
     codes = twelve_notes(home.workspace)
-    with FaultServer(NoteReader(), models=["m"], window=32_000, schedule=at({9: Hang()})) as server:
+    with FaultServer(NoteReader(), models=["m"], window=32_000, schedule=at({13: Hang()})) as server:
         home.configure(box(server))
         with home.started("run", "--name", "n", TASK.format(last=12)) as process:
-            until(lambda: len(server.chats) >= 9)
+            until(lambda: len(server.chats) >= 13)
             process.send_signal(signal.SIGKILL)
             process.wait()
         done = home.run("compact", "--json", "n")
