@@ -34,7 +34,8 @@ class Event:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted(Event):
     """`limits` maps `cost`, `hours`, `turns`, `tokens` to a number or null; `caps` maps links that are only used
-    within a cap to US dollars, or to null where it is `limits.cost`."""
+    within a cap to US dollars, or to null where it is `limits.cost`. `instructions` is what AGENTS.md takes of
+    every request, in tokens (estimated)."""
 
     type = "job.started"
     task: str
@@ -44,13 +45,14 @@ class JobStarted(Event):
     version: str
     name: str | None = None
     caps: Fields = field(default_factory=no_fields)
+    instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed(Event):
     """A process took the job up again; `reason` says why it had ended before. `seen` (UTC, ISO form) is when a
-    process that died without a word was last known to wait. `purpose` is `work`, or `compact` where the job is
-    only compacted; then it ends as it had ended before."""
+    process that died without a word was last known to wait. `instructions` is as in `job.started`. `purpose` is
+    `work`, or `compact` where the job is only compacted; then it ends as it had ended before."""
 
     type = "job.resumed"
     reason: str
@@ -58,6 +60,7 @@ class JobResumed(Event):
     seen: str | None = None
     caps: Fields = field(default_factory=no_fields)
     purpose: Literal["work", "compact"] = "work"
+    instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

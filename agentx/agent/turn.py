@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -64,6 +65,7 @@ class Turns:
         instructions: str,
         only_tools: Sequence[str] | None,
         now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.journal = journal
         self.chain = chain
@@ -89,9 +91,13 @@ class Turns:
             purse=purse,
             timers=timers,
             now=now,
+            sleep=sleep,
         )
         self._views: dict[str, View] = {}
+        self._frames: dict[tuple[bool, int], tuple[str, tuple[Tool, ...]]] = {}
         self._answered: set[str] = set()
+        self._counted = (0, 0)
+        """Up to which entry replies were counted, and how many there are."""
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -116,10 +122,15 @@ class Turns:
         return result_limit(budget, factor=self.context.factor(link))
 
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
-        """System prompt and tools for *budget*: short ones where the window is small."""
+        """System prompt and tools for *budget*: short ones where the window is small. Always the same ones."""
         terse = budget.window < TERSE_BELOW
+        shown = fitting(self.instructions, int(budget.usable * INSTRUCTIONS_SHARE))
+        if (terse, shown) not in self._frames:
+            self._frames[terse, shown] = self._frame(terse, shown)
+        return self._frames[terse, shown]
+
+    def _frame(self, terse: bool, shown: int) -> tuple[str, tuple[Tool, ...]]:
         instructions = self.instructions
-        shown = fitting(instructions, int(budget.usable * INSTRUCTIONS_SHARE))
         if shown < len(instructions):
             instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
         system = prompts.system_prompt(
@@ -149,6 +160,7 @@ class Turns:
             system=system,
             tools=tools,
             ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            others=lambda: self.aside.others(link, self.chain.links),
             count=self.wires(link).count,
         )
         self._views[link.identity] = view
@@ -237,6 +249,7 @@ class Turns:
             system=system,
             tools=tools,
             ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            others=lambda: self.aside.others(link, self.chain.links),
         )
         return outcome.entry
 
@@ -270,7 +283,11 @@ class Turns:
 
     def _with_own_ids(self, reply: Reply, link: Link) -> Reply:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""
-        made = self.journal.query("select count(*) from entries where type = 'reply'")[0][0]
+        seen, made = self._counted
+        rows = self.journal.query(
+            "select count(*), max(seq) from entries where type = 'reply' and seq > ?", (seen,)
+        )
+        self._counted = seen, made = rows[0][1] or seen, made + rows[0][0]
         calls = tuple(
             replace(call, id=f"c{made + 1}_{number}") for number, call in enumerate(reply.message.tool_calls, 1)
         )

@@ -83,6 +83,18 @@ def eligible(found: Iterable[Candidate], *, threshold: int, used: int) -> list[C
     ]
 
 
+def steady(allowed: Iterable[Candidate], *, shown: int | None, threshold: int, ceiling: int) -> Candidate | None:
+    """The view that the link was *shown* last (its generation), while it fits and was made for about this budget.
+
+    Its provider has it in its cache: another one, even a less lossy one, would be read anew from the beginning.
+    """
+    for candidate in allowed:
+        if candidate.generation == shown and candidate.measured <= ceiling:
+            checkpoint = candidate.checkpoint
+            return candidate if checkpoint is None or checkpoint.threshold * TOO_SMALL >= threshold else None
+    return None
+
+
 def base_for(found: Iterable[Candidate], *, used: int, in_one_go: int) -> Candidate:
     """Where a new compaction starts: from what was in use, when a model can read that in one go, else from the
     smallest."""

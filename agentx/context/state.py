@@ -17,6 +17,8 @@ from agentx.journal import Entry, Journal
 MANUAL = "manual"
 """The cause of a compaction that somebody asked for."""
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
+NEAR = 1.1
+"""Of two views whose sizes are nearer than this, the smaller one does for both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class State:
     transcript: Transcript = field(default_factory=Transcript)
     ledger: Ledger = field(default_factory=Ledger)
     checkpoints: dict[int, Checkpoint] = field(default_factory=dict[int, Checkpoint])
-    """By generation: the seq of the entry that holds it."""
+    """By generation: the seq of the entry that holds it. Those that show hardly more than another are let go, so
+    that a job of a thousand compactions keeps some dozens."""
     samples: dict[tuple[str, int], Sample] = field(default_factory=dict[tuple[str, int], Sample])
     """The newest for each link (its identity) and generation."""
     calibrations: dict[str, Calibration] = field(default_factory=dict[str, Calibration])
@@ -50,6 +53,10 @@ class State:
     """Of the view that the last reply came from."""
     asked: int = 0
     """The newest checkpoint that somebody asked for; 0 when nobody did."""
+    link: str = ""
+    """The identity of the link that the last reply came from."""
+    shown: dict[str, int] = field(default_factory=dict[str, int])
+    """The generation that each link (its identity) was shown last."""
     thinking: set[str] = field(default_factory=set[str])
     """Links (by identity) that think before they answer."""
     calling: set[str] = field(default_factory=set[str])
@@ -86,7 +93,8 @@ class State:
         if known is None:
             return
         generation, last, estimate, fixed, link = known
-        self.generation = generation
+        self.generation = self.shown[link] = generation
+        self.link = link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         if message.get("reasoning") or usage.get("reasoning"):
@@ -117,6 +125,23 @@ class State:
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
         if event.cause == MANUAL:
             self.asked = seq
+        self._thin_out(seq)
         self.pending = Pending(
             seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
         )
+
+    def _thin_out(self, newest: int) -> None:
+        """Let go of checkpoints, but for the *newest* and those in use, that show hardly more than a smaller one.
+
+        What came since is the same for all, so two views that are near each other stay so.
+        """
+        used = {newest, self.asked, *self.shown.values()}
+        sizes = {seq: one.tokens + self.transcript.tokens_after(one.at) for seq, one in self.checkpoints.items()}
+        smaller = 0
+        for seq in sorted(sizes, key=lambda seq: (sizes[seq], -seq)):
+            if seq in used or sizes[seq] > smaller * NEAR:
+                smaller = sizes[seq]
+            else:
+                del self.checkpoints[seq]
+        kept = {0, *self.checkpoints}
+        self.samples = {key: one for key, one in self.samples.items() if key[1] in kept}

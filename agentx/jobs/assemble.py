@@ -114,10 +114,12 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
+        goal=order.until,
         cheap=None
         if cheap is None
         else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),
         cheap_window=0 if cheap is None else registry.window(cheap).size,
+        cheap_name="" if cheap is None else cheap.name,
     )
     turns = Turns(
         journal=journal,
@@ -137,6 +139,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         workspace=str(workspace),
         instructions=_instructions(journal, workspace),
         only_tools=settings.tools.only,
+        now=around.now,
+        sleep=around.sleep,
     )
     turns.start_check()
     return Agent(
