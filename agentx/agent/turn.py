@@ -233,6 +233,26 @@ class Turns:
             await self.registry.refresh([link])
         return reply
 
+    async def compact_now(self) -> int:
+        """Compact for the link that will most likely be asked next, although nothing asks for it.
+
+        Gives the `seq` of the entry that tells what came of it. Raises ContextOverflow where it is too small.
+        """
+        link = self.chain.likely()
+        await self.registry.touch(link)
+        window, budget = self.budget(link)
+        system, tools = self.frame(budget)
+        self.told.selected(link, window, budget, "to be compacted")
+        outcome = await self.context.compact_now(
+            link,
+            budget,
+            system=system,
+            tools=tools,
+            ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            others=lambda: self.aside.others(link, self.chain.links),
+        )
+        return outcome.entry
+
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
         """Raises RequestFailed: `truncated` when the server read only a part of *request*, and learns from it;
         `invalid_reply` when it stops long before it must."""
