@@ -55,7 +55,7 @@ def told_before(night: Night) -> Job:
 
 
 def check(ran: Ran, claims: Any) -> None:
-    """Both keys, from a request that was not cut; where the server lied, the cut was noticed and taught the window."""
+    """Both keys, from a request that was not cut; where the server lied, the cut was noticed and taught it."""
     assert ran.ending.name == "done", ran.story
     assert SYSTEM_KEY in ran.answer and PERSONAL_KEY in ran.answer, ran.story
     events = [event for event in ran.events if event["type"] == "reply" and event["purpose"] == "turn"]
