@@ -12,12 +12,12 @@ from pathlib import Path
 
 from agentx.config.links import Link
 from agentx.context.budget import SMALLEST_REPLY, Budget
-from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady
+from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady, wanted
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
-from agentx.context.policies import Policy, ceiling, policy_named, room_for
-from agentx.context.state import State
+from agentx.context.policies import MUST_LEAVE, Policy, ceiling, policy_named, room_for
+from agentx.context.state import MANUAL, State
 from agentx.context.summarise import Ask, Other, Summariser
 from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
@@ -124,7 +124,9 @@ class Context:
         """
         self._read()
         frame = self._frame(link, budget, system, tools)
-        found = candidates(self.state, link.identity, frame.fixed)
+        found = wanted(
+            candidates(self.state, link.identity, frame.fixed), threshold=budget.threshold, asked=self.state.asked
+        )
         allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
         shown, ceiling = self.state.shown.get(link.identity), self._ceiling(frame)
         best = (
@@ -172,7 +174,7 @@ class Context:
         """Compact although nothing asks for it. The outcome says what was done, or why nothing."""
         self._read()
         frame = self._frame(link, budget, system, tools)
-        outcome = await self._compact(frame, self._models(frame, ask, others), "manual", forced=True)
+        outcome = await self._compact(frame, self._models(frame, ask, others), MANUAL, forced=True)
         assert outcome is not None  # only the breaker stops an attempt, and a forced one runs past it
         return outcome
 
@@ -188,7 +190,7 @@ class Context:
         if judged is None or usage is None or judged.link != link.identity:
             return
         after = usage.input if judged.measured else judged.after
-        self._compaction().judge(after <= judged.before * (1 - self.policy.gain))
+        self._compaction().judge(judged.helped(after, self.policy.gain))
 
     def calibrated(self, link: Link) -> bool:
         """Whether *link* has counted a request before."""
@@ -277,11 +279,13 @@ class Context:
         return Frame(link, budget, system, tools, fixed, self.state.calibration(link.identity).factor)
 
     def _must(self, frame: Frame) -> int:
-        """The plain estimate of the user's words and the newest exchange, each only as far as it may claim."""
+        """The plain estimate of the user's words and the newest exchange, each only as far as it may claim: what
+        no model has read yet stays whole where it can be sent."""
         transcript = self.state.transcript
         most = int(MUST_SHARE * frame.budget.threshold / frame.factor)
-        newest = transcript.tokens_after(transcript.tail(0, 0))
-        return min(most, transcript.said_tokens) + min(most, newest)
+        said, unread = min(most, transcript.said_tokens), transcript.tokens_after(transcript.read)
+        room = int(MUST_LEAVE * frame.budget.usable / frame.factor) - frame.fixed - said
+        return said + (unread if unread <= room else min(most, unread))
 
     def _ceiling(self, frame: Frame) -> int:
         return ceiling(frame.budget, frame.fixed + self._must(frame), frame.factor)
