@@ -6,18 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentx.context.breaker import INEFFECTIVE, Breaker
+from agentx.context.breaker import INEFFECTIVE, Breaker, cause_of
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate
 from agentx.context.policies import Policy, Room
 from agentx.context.state import State
 from agentx.context.summarise import Summariser
-from agentx.context.tiers.all import TIERS, Numbered
+from agentx.context.tiers.all import TIERS
 from agentx.context.tiers.work import Step, Work
 from agentx.context.view import project
 from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
 from agentx.journal import Journal
+
+ACTIVE = "summary"
+"""The tier that asks the model whose turn it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ class Compaction:
                 continue  # a view that does not fit goes straight to the last tier, breaker or not
             if wish.forced and name == "prune" and size <= wish.room.usable:
                 continue  # who asks for a compaction does not ask for the last resort
-            await self._tier(run, name, TIERS[name], size, wish.factor)
+            await self._tier(run, wish, name, size)
         return self._recorded(wish, run)
 
     def judge(self, helped: bool) -> None:
@@ -104,9 +107,10 @@ class Compaction:
         else:
             self._keep(breaker.failed(INEFFECTIVE, self.now(), self._tokens()), INEFFECTIVE)
 
-    async def _tier(self, run: _Run, name: str, tier: Numbered, size: int, factor: float) -> None:
-        opened = self._open(summary=True) if tier.asks else None
-        if opened:
+    async def _tier(self, run: _Run, wish: Wish, name: str, size: int) -> None:
+        tier, models = TIERS[name], "" if name == ACTIVE else name
+        opened = self._open(summary=True, tier=models) if tier.asks else None
+        if opened and not wish.forced:
             step = Step(None, f"the breaker is open: {opened}")
         else:
             try:
@@ -122,12 +126,13 @@ class Compaction:
         told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
         if step.by:
             told["by"] = step.by
-        run.tiers.append(told | {"before": round(size * factor), "after": round(after * factor)})
+        run.tiers.append(told | {"before": round(size * wish.factor), "after": round(after * wish.factor)})
         breaker = self.state.breaker
         if step.cause is not None:
-            self._keep(breaker.failed(step.cause, self.now(), self._tokens()), step.cause)
+            cause = cause_of(step.cause, models)
+            self._keep(breaker.failed(cause, self.now(), self._tokens()), cause)
         elif step.draft is not None and tier.asks:
-            for cause in breaker.summary_causes:
+            for cause in breaker.summary_causes(models):
                 self._keep(self.state.breaker.succeeded(cause), cause)
 
     def _recorded(self, wish: Wish, run: _Run) -> Outcome:
@@ -172,8 +177,8 @@ class Compaction:
             why=why,
         )
 
-    def _open(self, *, summary: bool) -> str | None:
-        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary)
+    def _open(self, *, summary: bool, tier: str = "") -> str | None:
+        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary, tier=tier)
 
     def _tokens(self) -> int:
         return self.state.transcript.tokens_after(0)

@@ -36,6 +36,8 @@ Errors open:
 Next step:
 At most {words} words. Write only the summary."""
 
+MOST_ASKED = 3
+"""So many links are asked for one summary before the next tier runs."""
 INPUT_SHARE = 0.85
 """Of the summariser's window, for request and answer; the rest is for what estimates are wrong by."""
 MOST_PARTS = 6
@@ -51,9 +53,8 @@ ITEM_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """A link besides the one whose turn it is that may be asked for a summary. `link` is its identity; `output` is
-    what its model can write at most. `paid`: it costs money, and the one whose turn it is does not.
-    """
+    """A link that may be asked for a summary. `link` is its identity; `output` is what its model can write
+    at most. `paid`: it costs money, and the one whose turn it is does not."""
 
     link: str
     name: str
@@ -61,6 +62,19 @@ class Other:
     window: int
     output: int | None = None
     paid: bool = False
+
+
+def no_others() -> Sequence[Other]:
+    """Where no other link may be asked."""
+    return ()
+
+
+def in_order(own: Other, others: Sequence[Other], *, last: str) -> list[Other]:
+    """Who is asked for the summary of a view for *own*: first a larger model that knows the conversation, as it
+    gave the *last* reply (an identity); then *own*; then those that stand in for it where it is down."""
+    knowing = [other for other in others if other.link == last and other.window > own.window]
+    rest = [other for other in others if other not in knowing and not other.paid]
+    return [*knowing, own, *rest][:MOST_ASKED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,11 +108,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         background=toolbox.background,
         output=job.output,
         goal=order.until,
-        cheap=None
-        if cheap is None
-        else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),
-        cheap_window=0 if cheap is None else registry.window(cheap).size,
-        cheap_name="" if cheap is None else cheap.name,
+        cheap=None if cheap is None else lambda: turns.aside.cheap(cheap),
     )
     turns = Turns(
         journal=journal,
