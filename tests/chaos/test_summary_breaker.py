@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 def no_summaries(server: FaultServer, fault: Fault) -> FaultServer:
     """*server*, which answers turns only."""
-    server.schedule = lambda _: None if server.requests[-1].body.get("tools") else fault
+
+    def schedule(_: int) -> Fault | None:
+        return None if server.requests[-1].body.get("tools") else fault
+
+    server.schedule = schedule
     return server
 
 
