@@ -388,6 +388,7 @@ class Context:
             output=other.output,
             name=other.name,
             forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
+            cut=other.cut,
         )
 
     def _compaction(self) -> Compaction:
