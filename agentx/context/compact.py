@@ -42,8 +42,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`generation` is the new checkpoint's, None when there is none. Sizes are tokens."""
+    """`entry` is the `seq` of the entry that tells it, `generation` the new checkpoint's, None when there
+    is none. Sizes are tokens."""
 
+    entry: int
     generation: int | None
     before: int
     after: int
@@ -126,6 +128,8 @@ class Compaction:
         told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
         if step.by:
             told["by"] = step.by
+        if (refused := step.cause or opened) is not None:
+            told["cause"] = refused
         run.tiers.append(told | {"before": round(size * wish.factor), "after": round(after * wish.factor)})
         breaker = self.state.breaker
         if step.cause is not None:
@@ -170,6 +174,7 @@ class Compaction:
         reasons = [str(tier["why"]) for tier in run.tiers if tier["why"]]
         why = "" if smaller else "; ".join(reasons) or "there is nothing to leave out"
         return Outcome(
+            entry=entry.seq,
             generation=entry.seq if smaller else None,
             before=before,
             after=after if smaller else before,

@@ -14,6 +14,8 @@ from agentx.context.memory import Ledger
 from agentx.events import BreakerChanged, Compacted, Replied
 from agentx.journal import Entry, Journal
 
+MANUAL = "manual"
+"""The cause of a compaction that somebody asked for."""
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
 NEAR = 1.1
 """Of two views whose sizes are nearer than this, the smaller one does for both."""
@@ -49,6 +51,8 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    asked: int = 0
+    """The newest checkpoint that somebody asked for; 0 when nobody did."""
     link: str = ""
     """The identity of the link that the last reply came from."""
     shown: dict[str, int] = field(default_factory=dict[str, int])
@@ -119,6 +123,8 @@ class State:
         if "checkpoint" not in payload:
             return
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
+        if event.cause == MANUAL:
+            self.asked = seq
         self._thin_out(seq)
         self.pending = Pending(
             seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
@@ -129,7 +135,7 @@ class State:
 
         What came since is the same for all, so two views that are near each other stay so.
         """
-        used = {newest, *self.shown.values()}
+        used = {newest, self.asked, *self.shown.values()}
         sizes = {seq: one.tokens + self.transcript.tokens_after(one.at) for seq, one in self.checkpoints.items()}
         smaller = 0
         for seq in sorted(sizes, key=lambda seq: (sizes[seq], -seq)):
