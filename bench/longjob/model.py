@@ -53,7 +53,8 @@ def summary(text: str) -> str:
         if room < 0:
             break
         told.append(line)
-    ahead = [f"next: {found[2]}" for found in NEXT.finditer(text)][-1:]
+    last = [*NEXT.finditer(text)][-1:]
+    ahead = [f"next: {found[2]}" for found in last if found[2] not in text[found.end() :]]  # else it is done
     return "\n".join(["Goal: read the logs and know every code.", "Facts:", *reversed(told), *ahead])
 
 
