@@ -54,8 +54,13 @@ def summary(text: str) -> str:
             break
         told.append(line)
     last = [*NEXT.finditer(text)][-1:]
-    ahead = [f"next: {found[2]}" for found in last if found[2] not in text[found.end() :]]  # else it is done
+    ahead = [f"next: {found[2]}" for found in last if not _written(found[2], text[found.end() :])]
     return "\n".join(["Goal: read the logs and know every code.", "Facts:", *reversed(told), *ahead])
+
+
+def _written(path: str, after: str) -> bool:
+    """Whether *path* is a report that was written in what came *after* it was named as the next one."""
+    return path.startswith("reports/") and path in after
 
 
 def _next(text: str) -> str | None:
