@@ -75,6 +75,8 @@ class Budget:
     threshold: int
     max_tokens: int | None = None
     """What the link asks for, at most the model's output cap."""
+    output: int | None = None
+    """The model's output cap, where it is known."""
 
     @property
     def usable(self) -> int:
@@ -98,4 +100,5 @@ def budget_for(
         reserve=reserve(window, asked, floor=floor),
         threshold=threshold(window, asked, fraction=fraction, cap=cap, floor=floor),
         max_tokens=asked,
+        output=output_cap,
     )

@@ -52,6 +52,19 @@ def least_lossy(found: Iterable[Candidate], ceiling: int) -> Candidate | None:
     return max(fitting, key=lambda candidate: (candidate.plain, candidate.generation), default=None)
 
 
+def wanted(found: Iterable[Candidate], *, threshold: int, asked: int) -> list[Candidate]:
+    """Those that a link with *threshold* may be shown after somebody asked for a compaction.
+
+    *asked* is the generation of the newest such checkpoint, 0 for none: what is older shows what was to be left
+    out. A link with a larger threshold than it was made for may show that again.
+    """
+    found = list(found)
+    checkpoint = next((one.checkpoint for one in found if one.generation == asked), None)
+    if checkpoint is None or checkpoint.threshold < threshold:
+        return found
+    return [candidate for candidate in found if candidate.generation >= asked]
+
+
 def eligible(found: Iterable[Candidate], *, threshold: int, used: int) -> list[Candidate]:
     """Those to which a view of a link with *threshold* may change without a new compaction.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,9 @@ from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
 from agentx.journal import Journal
 
+BELOW = 0.95
+"""Of what starts a compaction: a view above that after one has hardly room for the next turn."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -31,7 +34,7 @@ class Wish:
     factor: float
     memory: str
     cause: str
-    active: Summariser | None
+    active: Sequence[Summariser]
     cheap: Summariser | None
     must_fit: bool = False
     forced: bool = False
@@ -39,8 +42,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`generation` is the new checkpoint's, None when there is none. Sizes are tokens."""
+    """`entry` is the `seq` of the entry that tells it, `generation` the new checkpoint's, None when there
+    is none. Sizes are tokens."""
 
+    entry: int
     generation: int | None
     before: int
     after: int
@@ -70,7 +75,7 @@ class Compaction:
         cannot."""
         if (pending := self.state.pending) is not None:  # no provider has judged the last one: its estimates do
             self.state.pending = None
-            self.judge(pending.after <= pending.before * (1 - self.policy.gain))
+            self.judge(pending.helped(pending.after, self.policy.gain))
         opened = self._open(summary=False)
         if opened and not (wish.must_fit or wish.forced):
             return None
@@ -80,6 +85,7 @@ class Compaction:
             draft=draft,
             room=wish.room,
             policy=self.policy,
+            plan=self.state.ledger.open_items,
             active=wish.active,
             cheap=wish.cheap,
         )
@@ -118,7 +124,11 @@ class Compaction:
             run.changed = True
             run.work = run.work.with_draft(step.draft)
             after = run.work.size()
-        told = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
+        told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
+        if step.by:
+            told["by"] = step.by
+        if (cause := step.cause or opened) is not None:
+            told["cause"] = cause
         run.tiers.append(told | {"before": round(size * factor), "after": round(after * factor)})
         breaker = self.state.breaker
         if step.cause is not None:
@@ -133,6 +143,8 @@ class Compaction:
         before, after = round(wish.base.plain * wish.factor), round(size * wish.factor)
         smaller = run.changed and size < wish.base.plain
         payload: dict[str, Any] = {"link": wish.link, "measured": wish.base.counted}
+        if wish.room.ceiling < wish.room.usable:  # there is room to go on without: better than to do it every turn
+            payload["below"] = round(wish.room.ceiling * wish.factor * BELOW)
         if smaller:
             checkpoint = replace(
                 run.work.draft,
@@ -162,6 +174,7 @@ class Compaction:
         reasons = [str(tier["why"]) for tier in run.tiers if tier["why"]]
         why = "" if smaller else "; ".join(reasons) or "there is nothing to leave out"
         return Outcome(
+            entry=entry.seq,
             generation=entry.seq if smaller else None,
             before=before,
             after=after if smaller else before,

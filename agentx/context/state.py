@@ -14,6 +14,8 @@ from agentx.context.memory import Ledger
 from agentx.events import BreakerChanged, Compacted, Replied
 from agentx.journal import Entry, Journal
 
+MANUAL = "manual"
+"""The cause of a compaction that somebody asked for."""
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
 NEAR = 1.1
 """Of two views whose sizes are nearer than this, the smaller one does for both."""
@@ -22,13 +24,18 @@ NEAR = 1.1
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A compaction whose gain no provider has confirmed yet. Sizes are tokens; `measured` says that a provider
-    had counted the view before it."""
+    had counted the view before it. Above `below` the next turn would only compact again."""
 
     generation: int
     before: int
     after: int
     measured: bool
     link: str
+    below: int | None = None
+
+    def helped(self, after: int, gain: float) -> bool:
+        """Whether a view that has *after* tokens now was worth it: *gain* is the share that must be saved."""
+        return after <= self.before * (1 - gain) and (self.below is None or after <= self.below)
 
 
 @dataclass(slots=True)
@@ -49,6 +56,10 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    asked: int = 0
+    """The newest checkpoint that somebody asked for; 0 when nobody did."""
+    link: str = ""
+    """The identity of the link that the last reply came from."""
     shown: dict[str, int] = field(default_factory=dict[str, int])
     """The generation that each link (its identity) was shown last."""
     thinking: set[str] = field(default_factory=set[str])
@@ -88,6 +99,7 @@ class State:
             return
         generation, last, estimate, fixed, link = known
         self.generation = self.shown[link] = generation
+        self.link = link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         if message.get("reasoning") or usage.get("reasoning"):
@@ -116,9 +128,16 @@ class State:
         if "checkpoint" not in payload:
             return
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
+        if event.cause == MANUAL:
+            self.asked = seq
         self._thin_out(seq)
         self.pending = Pending(
-            seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
+            generation=seq,
+            before=event.before,
+            after=event.after,
+            measured=bool(payload.get("measured")),
+            link=str(payload.get("link", "")),
+            below=payload.get("below"),
         )
 
     def _thin_out(self, newest: int) -> None:
@@ -126,7 +145,7 @@ class State:
 
         What came since is the same for all, so two views that are near each other stay so.
         """
-        used = {newest, *self.shown.values()}
+        used = {newest, self.asked, *self.shown.values()}
         sizes = {seq: one.tokens + self.transcript.tokens_after(one.at) for seq, one in self.checkpoints.items()}
         smaller = 0
         for seq in sorted(sizes, key=lambda seq: (sizes[seq], -seq)):
