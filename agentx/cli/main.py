@@ -129,6 +129,11 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:  # `agentx logs JOB | head`
         mute(sys.stdout)
         return 0
+    except SystemExit as ended:  # click's way out of a shell's completion, and when nobody reads any more
+        if isinstance(ended.__context__, BrokenPipeError):
+            mute(sys.stdout)
+            return 0
+        return ended.code if isinstance(ended.code, int) else 0
     except Exception as error:  # noqa: BLE001  the last door: a person gets one line, never a traceback
         if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
             mute(sys.stdout)
