@@ -101,7 +101,7 @@ def _stand_in_for_closed_streams() -> None:
 
 def _run(arguments: list[str]) -> int:
     """The exit code of the command; every error is printed here, as text or (with `--json`) as an object."""
-    as_json = "--json" in arguments
+    as_json, out = "--json" in arguments, sys.stdout
     try:
         if any(not _is_text(argument) for argument in arguments):
             raise UsageError("an argument is not UTF-8 text")
@@ -130,8 +130,8 @@ def _run(arguments: list[str]) -> int:
         mute(sys.stdout)
         return 0
     except SystemExit as ended:  # click's way out of a shell's completion, and when nobody reads any more
-        if isinstance(ended.__context__, BrokenPipeError):
-            mute(sys.stdout)
+        if sys.stdout is not out:  # it wraps the streams that nobody reads
+            mute(out)
             return 0
         return ended.code if isinstance(ended.code, int) else 0
     except Exception as error:  # noqa: BLE001  the last door: a person gets one line, never a traceback
