@@ -16,6 +16,10 @@ class Checkpoint:
     upto: int = 0
     """Items up to here are left out, but for `kept`; `summary` and `memory` stand for them."""
     summary: str = ""
+    digest: str = ""
+    """What code tells of items up to `upto` that the summary does not cover."""
+    told: int = 0
+    """Items up to here are covered by the summary of a model."""
     memory: str = ""
     """What was brought back: open plan items, notes, running commands, files."""
     index: str = ""
@@ -33,11 +37,18 @@ class Checkpoint:
     threshold: int = 0
     """The budget that it was made for."""
 
+    @property
+    def record(self) -> str:
+        """What is told of the items that are left out."""
+        return "\n\n".join(part for part in (self.summary, self.digest) if part)
+
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {
             "at": self.at,
             "upto": self.upto,
             "summary": self.summary,
+            "digest": self.digest,
+            "told": self.told,
             "memory": self.memory,
             "index": self.index,
             "kept": list(self.kept),
@@ -56,6 +67,8 @@ class Checkpoint:
             at=data["at"],
             upto=data["upto"],
             summary=data["summary"],
+            digest=data.get("digest", ""),
+            told=data.get("told", data["upto"]),
             memory=data["memory"],
             index=data.get("index", ""),
             kept=tuple(data["kept"]),

@@ -45,6 +45,8 @@ from agentx.wires.messages import Usage
 from agentx.wires.timing import general
 
 Listener = Callable[[Entry], None]
+NO_FILTER = "AGENTX_NO_FILTER"
+"""The variable that switches the filter for the output of commands off, whatever is set."""
 LONG_KEY = 20
 """Characters; a shorter key without a digit is a placeholder."""
 SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
@@ -180,7 +182,10 @@ def _toolbox(
         restored_seq=lambda id_: restored_seq(journal, id_),
         tell=journal.append,
         rg=find_ripgrep(around.environ, sys.executable),
-        limits=ToolLimits(timeout=around.config.settings.shell.timeout_seconds),
+        limits=ToolLimits(
+            timeout=around.config.settings.shell.timeout_seconds,
+            filter_noise=around.config.settings.shell.filter and around.environ.get(NO_FILTER) != "1",
+        ),
     )
 
 

@@ -48,6 +48,8 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
             draft,
             upto=cut,
             summary=told.text,
+            digest="",
+            told=cut,
             memory=_with_what_stands(work, told.text, gone),
             index=result_index(gone, room.index),
             kept=work.kept,
@@ -77,7 +79,7 @@ async def _told(work: Work, models: Sequence[Summariser], items: Sequence[Item])
         told = await summarise(
             model,
             items,
-            before=work.draft.summary,
+            before=work.draft.record,
             task=work.task.message.text if work.task else "",
             limit_tokens=work.room.summary,
         )
