@@ -11,7 +11,6 @@ from agentx.agent.ending import Ending, done, unfinished
 from agentx.agent.guard import LoopGuard, without_times
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.turn import Turns
-from agentx.context.clip import result_limit
 from agentx.errors import StopRequested, WindowTooSmall
 from agentx.events import Nudged, PlanUpdated, UserMessage
 from agentx.journal import Journal
@@ -123,7 +122,7 @@ class Agent:
             _, budget = self.turns.budget(self.turns.chain.likely())
         except WindowTooSmall:
             return SMALLEST_RESULT
-        return max(SMALLEST_RESULT, result_limit(budget))
+        return max(SMALLEST_RESULT, self.turns.context.policy.result_limit(budget))
 
     async def _finished(self, said: LastWord) -> Ending | None:
         """The model says that it is finished: is it?"""

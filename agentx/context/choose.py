@@ -58,16 +58,22 @@ def eligible(found: Iterable[Candidate], *, threshold: int, used: int) -> list[C
     *used* is the generation of the view that the last reply came from. Everything that shows as much may be used
     (so moving to a larger model never compacts), and of the smaller ones those that were made for about this
     budget: a model that outgrows its threshold must not fall to the little that a small one was shown.
+    Nothing older than a checkpoint that was asked for is used with about its budget.
     """
     found = list(found)
     shown = next((candidate.plain for candidate in found if candidate.generation == used), 0)
+    asked_for = (c.generation for c in found if c.checkpoint and c.checkpoint.instead and _made_for(c, threshold))
+    oldest = max(asked_for, default=0)
     return [
         candidate
         for candidate in found
-        if candidate.checkpoint is None
-        or candidate.plain >= shown
-        or candidate.checkpoint.threshold * TOO_SMALL >= threshold
+        if candidate.generation >= oldest
+        and (candidate.checkpoint is None or candidate.plain >= shown or _made_for(candidate, threshold))
     ]
+
+
+def _made_for(candidate: Candidate, threshold: int) -> bool:
+    return candidate.checkpoint is not None and candidate.checkpoint.threshold * TOO_SMALL >= threshold
 
 
 def base_for(found: Iterable[Candidate], *, used: int, in_one_go: int) -> Candidate:

@@ -9,7 +9,7 @@ from typing import Any
 from agentx.context.breaker import INEFFECTIVE, Breaker
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate
-from agentx.context.policies import Policy, Room
+from agentx.context.policies import Policy, PolicyStep, Room
 from agentx.context.state import State
 from agentx.context.summarise import Summariser
 from agentx.context.tiers.all import TIERS, Numbered
@@ -35,6 +35,13 @@ class Wish:
     cheap: Summariser | None
     must_fit: bool = False
     forced: bool = False
+    """A person asks for it: nothing forbids the attempt."""
+    counted_out: bool = False
+    """The policy's counter asks for it, whatever the size of the view."""
+
+    @property
+    def asked(self) -> bool:
+        return self.forced or self.counted_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +55,20 @@ class Outcome:
     why: str = ""
 
 
+def due(step: PolicyStep, room: Room, size: int) -> bool:
+    """Whether a view of *size* (plain estimate) is as large as *step* asks for."""
+    return size > (room.target if step.above is None else step.above * room.usable)
+
+
 @dataclass(slots=True)
 class _Run:
     work: Work
+    size: int
+    """Of the view that the draft of `work` makes, plain."""
     tiers: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     changed: bool = False
+    asked: bool = False
+    """A model was asked for a summary."""
     overflow: ContextOverflow | None = None
 
 
@@ -71,7 +87,7 @@ class Compaction:
         if (pending := self.state.pending) is not None:  # no provider has judged the last one: its estimates do
             self.state.pending = None
             self.judge(pending.after <= pending.before * (1 - self.policy.gain))
-        opened = self._open(summary=False)
+        opened = self._open(summary=False) or self._enough_for_one_turn()
         if opened and not (wish.must_fit or wish.forced):
             return None
         draft = replace(wish.base.checkpoint or Checkpoint(), memory=wish.memory)
@@ -83,16 +99,21 @@ class Compaction:
             active=wish.active,
             cheap=wish.cheap,
         )
-        run = _Run(work)
-        for name in self.policy.tiers:
-            size = run.work.size()
-            if size <= wish.room.target and (run.changed or not wish.forced):
-                break
-            if opened and not wish.forced and name != "prune":
+        run = _Run(work, work.size())
+        waits = False
+        for step in self.policy.steps:
+            size, tier = run.size, TIERS[step.tier]
+            asked = wish.asked and not run.changed
+            if not asked and not due(step, wish.room, size):
+                waits = waits or step.above is not None
+                continue
+            if opened and not wish.forced and not tier.last:
                 continue  # a view that does not fit goes straight to the last tier, breaker or not
-            if wish.forced and name == "prune" and size <= wish.room.usable:
+            if asked and tier.last and size <= wish.room.usable:
                 continue  # who asks for a compaction does not ask for the last resort
-            await self._tier(run, name, TIERS[name], size, wish.factor)
+            await self._tier(run, step.tier, tier, wish.factor)
+        if waits and not run.changed and not run.asked and not wish.must_fit:
+            return None  # nothing could be done yet, and the next step is for larger views
         return self._recorded(wish, run)
 
     def judge(self, helped: bool) -> None:
@@ -103,23 +124,24 @@ class Compaction:
         else:
             self._keep(breaker.failed(INEFFECTIVE, self.now(), self._tokens()), INEFFECTIVE)
 
-    async def _tier(self, run: _Run, name: str, tier: Numbered, size: int, factor: float) -> None:
+    async def _tier(self, run: _Run, name: str, tier: Numbered, factor: float) -> None:
+        size = run.size
         opened = self._open(summary=True) if tier.asks else None
         if opened:
             step = Step(None, f"the breaker is open: {opened}")
         else:
             try:
                 step = await tier.run(run.work)
+                run.asked = run.asked or (tier.asks and (step.draft is not None or step.cause is not None))
             except ContextOverflow as error:
                 run.overflow = error
                 step = Step(None, error.message)
-        after = size
         if step.draft is not None:
             run.changed = True
             run.work = run.work.with_draft(step.draft)
-            after = run.work.size()
+            run.size = run.work.size()
         told = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
-        run.tiers.append(told | {"before": round(size * factor), "after": round(after * factor)})
+        run.tiers.append(told | {"before": round(size * factor), "after": round(run.size * factor)})
         breaker = self.state.breaker
         if step.cause is not None:
             self._keep(breaker.failed(step.cause, self.now(), self._tokens()), step.cause)
@@ -129,7 +151,7 @@ class Compaction:
 
     def _recorded(self, wish: Wish, run: _Run) -> Outcome:
         """The new checkpoint in the journal, if there is one that is smaller than what it came from."""
-        size = run.work.size()
+        size = run.size
         before, after = round(wish.base.plain * wish.factor), round(size * wish.factor)
         smaller = run.changed and size < wish.base.plain
         payload: dict[str, Any] = {"link": wish.link, "measured": wish.base.counted}
@@ -139,6 +161,7 @@ class Compaction:
                 at=self.state.transcript.last,
                 tokens=project(self.state.transcript, run.work.draft).tokens,
                 threshold=wish.threshold,
+                instead=wish.asked,
             )
             payload["checkpoint"] = checkpoint.to_json()
         entry = self.journal.append(
@@ -168,6 +191,10 @@ class Compaction:
             tiers=tuple(run.tiers),
             why=why,
         )
+
+    def _enough_for_one_turn(self) -> str | None:
+        most = self.policy.most_a_turn
+        return None if most is None or self.state.attempts < most else f"{most} compactions in this turn"
 
     def _open(self, *, summary: bool) -> str | None:
         return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary)

@@ -111,14 +111,18 @@ class Context:
         frame = self._frame(link, budget, system, tools)
         found = candidates(self.state, link.identity, frame.fixed)
         allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
-        best = least_lossy(allowed, self._ceiling(frame)) or await self._confirmed(found, frame, count)
+        counted_out = self.policy.counted_out(budget, self.state.replies)
+        best = None
+        if not counted_out:
+            best = least_lossy(allowed, self._ceiling(frame)) or await self._confirmed(found, frame, count)
         if best is not None:
             view = self._view(best, frame)
             if view.measured <= budget.usable:
                 return view
         must_fit = least_lossy(found, budget.usable) is None or best is not None
         too_large = least_lossy(found, budget.window - SMALLEST_REPLY) is None
-        outcome = await self._compact(frame, ask, "overflow" if too_large else "threshold", must_fit=must_fit)
+        cause = "overflow" if too_large else "threshold"
+        outcome = await self._compact(frame, ask, cause, must_fit=must_fit, counted_out=counted_out)
         return self._view(self._what_there_is(frame, outcome), frame)
 
     def cannot_hold(
@@ -290,7 +294,14 @@ class Context:
         return replace(used, measured=counted) if counted is not None and counted <= most else None
 
     async def _compact(
-        self, frame: Frame, ask: Ask | None, cause: str, *, must_fit: bool = False, forced: bool = False
+        self,
+        frame: Frame,
+        ask: Ask | None,
+        cause: str,
+        *,
+        must_fit: bool = False,
+        forced: bool = False,
+        counted_out: bool = False,
     ) -> Outcome | None:
         link, budget = frame.link, frame.budget
         factor = self.state.calibration(link.identity).factor
@@ -317,6 +328,7 @@ class Context:
             cheap=self._summariser(self.cheap, self.cheap_window, 1.0, 0),
             must_fit=must_fit,
             forced=forced,
+            counted_out=counted_out,
         )
         return await self._compaction().run(wish)
 

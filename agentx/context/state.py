@@ -9,10 +9,11 @@ from typing import Any
 from agentx.context.breaker import Breaker
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.items import KINDS, Transcript, item_of
-from agentx.context.measure import Calibration, Sample, view_fields
+from agentx.context.measure import Calibration, Sample, message_tokens, view_fields
 from agentx.context.memory import Ledger
 from agentx.events import BreakerChanged, Compacted, Replied
 from agentx.journal import Entry, Journal
+from agentx.wires.messages import Message
 
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
 
@@ -46,6 +47,10 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    replies: int = 0
+    """Tokens: the input and output of each reply since the last compaction, added up."""
+    attempts: int = 0
+    """Compactions since the last reply that nobody asked for, those that came to nothing included."""
     thinking: set[str] = field(default_factory=set[str])
     """Links (by identity) that think before they answer."""
     calling: set[str] = field(default_factory=set[str])
@@ -85,6 +90,8 @@ class State:
         self.generation = generation
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
+        self.attempts = 0
+        self.replies += _counted(usage, payload)
         if message.get("reasoning") or usage.get("reasoning"):
             self.thinking.add(link)
         if message.get("tool_calls"):
@@ -108,9 +115,18 @@ class State:
     def _compacted(self, seq: int, event: Compacted, payload: Mapping[str, Any]) -> None:
         if "breaker" in payload:
             self.breaker = self.breaker.with_json(payload["breaker"])
+        self.attempts += event.cause != "manual"
         if "checkpoint" not in payload:
             return
+        self.replies = 0
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
         self.pending = Pending(
             seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
         )
+
+
+def _counted(usage: Mapping[str, Any], payload: Mapping[str, Any]) -> int:
+    """Input and output of one reply in tokens, as reported; else as its view was measured, and an estimate."""
+    if usage.get("input"):
+        return int(usage["input"]) + int(usage.get("output", 0))
+    return int(payload["view"].get("measured", 0)) + message_tokens(Message.from_json(payload["message"]))

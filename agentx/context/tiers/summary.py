@@ -28,7 +28,7 @@ async def _summary(work: Work, model: Summariser | None, missing: str) -> Step:
     draft, room = work.draft, work.room
     if room.summary < SMALLEST_SUMMARY:
         return Step(None, "there is no room for a summary")
-    cut = work.transcript.tail(draft.upto, room.tail)
+    cut = work.cut
     items = work.transcript.between(draft.upto, cut)
     if not any(item.kind in ("assistant", "tool") for item in items):
         return Step(None, "nothing is older than the recent part")

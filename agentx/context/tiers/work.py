@@ -35,6 +35,19 @@ class Work:
         return tuple(item.seq for item in self.transcript.said)
 
     @property
+    def cut(self) -> int:
+        """The `seq` of the last item that a summary stands for; what follows stays as it is.
+
+        Where the policy keeps no recent part that is the last reply with its results: words that came after it
+        have not been read yet.
+        """
+        if self.policy.tail_most:
+            return self.transcript.tail(self.draft.upto, self.room.tail)
+        newer = self.transcript.between(self.draft.upto)
+        done = (item.seq for item in reversed(newer) if item.kind in ("assistant", "tool"))
+        return next(done, self.draft.upto)
+
+    @property
     def task(self) -> Item | None:
         return self.transcript.said[0] if self.transcript.said else None
 
