@@ -90,7 +90,10 @@ class LinkSelected(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested(Event):
-    """`messages` is their number; `estimate` and `max_tokens` are tokens."""
+    """`messages` is their number; `estimate` and `max_tokens` are tokens.
+
+    Of a turn, `system` and `tools` are the parts of `estimate` that are system prompt and descriptions of tools,
+    and `view` is the `seq` of the compaction whose checkpoint it was made with, 0 for the whole conversation."""
 
     type = "request"
     link: str
@@ -99,6 +102,9 @@ class Requested(Event):
     estimate: int
     max_tokens: int | None
     purpose: Purpose = "turn"
+    system: int = 0
+    tools: int = 0
+    view: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,18 @@ def home(tmp_path: Path) -> Home:
     return made
 
 
+@pytest.fixture(scope="session")
+def new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Home]:
+    """For tests that look at one and the same job in several ways."""
+
+    def new_home() -> Home:
+        made = Home(tmp_path_factory.mktemp("home"))
+        made.workspace.mkdir()
+        return made
+
+    return new_home
+
+
 @pytest.fixture
 def usual_ports(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
     """For tests that listen where local servers usually are, or want nobody there: one at a time, everywhere."""

@@ -11,7 +11,7 @@ from agentx.agent.ending import Ending, done, unfinished
 from agentx.agent.guard import LoopGuard, without_times
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.turn import Turns
-from agentx.errors import StopRequested, WindowTooSmall
+from agentx.errors import StopRequested
 from agentx.events import Nudged, PlanUpdated, UserMessage
 from agentx.journal import Journal
 from agentx.tools.toolbox import Toolbox
@@ -19,9 +19,6 @@ from agentx.wires.messages import Message, Reply, ToolCall
 
 MOST_NUDGES = 3
 """How often in a row a model is sent back for the same reason before the run ends as `unfinished`."""
-
-SMALLEST_RESULT = 500
-"""Tokens that a tool result may always have."""
 
 CHECK_SECONDS = 1_800
 LONGEST_CHECK = 4_000
@@ -112,17 +109,9 @@ class Agent:
         return None
 
     async def _call(self, pending: Pending) -> None:
-        result = await self.calls.run(pending, self._result_limit())
+        result = await self.calls.run(pending, self.turns.result_limit())
         call: ToolCall = pending.call
         self.guard = self.guard.after(call.name, arguments_of(call), result.text)
-
-    def _result_limit(self) -> int:
-        """Tokens that one result may have: for the window of the link that will most likely read it."""
-        try:
-            _, budget = self.turns.budget(self.turns.chain.likely())
-        except WindowTooSmall:
-            return SMALLEST_RESULT
-        return max(SMALLEST_RESULT, self.turns.context.policy.result_limit(budget))
 
     async def _finished(self, said: LastWord) -> Ending | None:
         """The model says that it is finished: is it?"""

@@ -8,7 +8,7 @@ from agentx.chain import ledger
 from agentx.config.links import Link
 from agentx.context.budget import Budget
 from agentx.context.engine import Context, View
-from agentx.context.measure import most_tokens
+from agentx.context.measure import message_tokens, most_tokens
 from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.windows.record import Window
@@ -33,7 +33,9 @@ class Told:
         self._shortened: set[tuple[str, int]] = set()
         self._disbelieved: set[str] = set()
 
-    def request(self, link: Link, request: Request) -> None:
+    def request(self, link: Link, request: Request, view: View | None = None) -> None:
+        """A request is sent; of a turn with what its *view* is made of."""
+        system = sum(message_tokens(message) for message in request.messages if message.role == "system")
         self.journal.append(
             Requested(
                 link=link.name,
@@ -42,6 +44,9 @@ class Told:
                 estimate=request.estimate,
                 max_tokens=request.max_tokens,
                 purpose=request.purpose,
+                system=system if view else 0,
+                tools=max(0, view.fixed - system) if view else 0,
+                view=view.generation if view else 0,
             )
         )
 

@@ -15,7 +15,7 @@ from agentx.chain import ledger
 from agentx.chain.classify import Failure
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
-from agentx.context.budget import Budget, output_budget
+from agentx.context.budget import SMALLEST_WINDOW, Budget, output_budget
 from agentx.context.engine import Context, View
 from agentx.context.measure import fitting
 from agentx.errors import ContextOverflow, RequestFailed, WindowTooSmall
@@ -91,6 +91,15 @@ class Turns:
         budget = self.context.policy.budget(window.size, link.max_tokens, output_cap=window.output)
         return window, budget
 
+    def result_limit(self) -> int:
+        """Tokens that one tool result may have: for the window of the link that will most likely read it."""
+        link = self.chain.likely()
+        try:
+            _, budget = self.budget(link)
+        except WindowTooSmall:
+            budget = self.context.policy.budget(SMALLEST_WINDOW)
+        return self.context.policy.result_limit(budget, factor=self.context.factor(link))
+
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
         """System prompt and tools for *budget*: short ones where the window is small."""
         terse = budget.window < TERSE_BELOW
@@ -148,7 +157,7 @@ class Turns:
             estimate=view.estimate,
             threshold=budget.threshold,
         )
-        self.told.request(link, request)
+        self.told.request(link, request, view)
         return request
 
     def start_check(self) -> None:

@@ -13,6 +13,7 @@ from typing import Literal, cast, get_args
 
 from agentx.chain.body import Said, one_line, read
 from agentx.chain.health import Reach
+from agentx.chain.images import refused_images
 from agentx.chain.parameters import Refusal, lacks_tools, refused_parameter
 from agentx.chain.rules import CODES, LAST, STATUSES, TEXTS, Rule
 from agentx.chain.waits import retry_at
@@ -55,6 +56,8 @@ SAYS_WHEN: frozenset[ErrorClass] = frozenset({"rate_limit", "overloaded", "quota
 """What sentences for people give a time for."""
 IN_BETWEEN = frozenset({407, 511})
 """Statuses of a proxy or a captive portal: the provider was not reached."""
+UNFIT: frozenset[ErrorClass] = frozenset({"bad_request", "server", "not_found"})
+"""What servers call a request that their model is not made for."""
 UNEXPLAINED: frozenset[ErrorClass] = frozenset({"bad_request", "too_many_bytes"})
 """What a 400 and a 413 are taken for when nothing else speaks."""
 WORDLESS = re.compile(r"(?:4\d\d(?: status code)?)?\s*(?:\(no body\)|\{\}|null|\"\")?", re.IGNORECASE)
@@ -92,7 +95,7 @@ class Failure:
     """False when the server said that asking again is of no use."""
     hint: str | None = None
     refuses: Refusal | None = None
-    """A parameter that the request can do without."""
+    """A parameter that the request can do without, or its images."""
     toolless: bool = False
     """The model cannot be given tools."""
 
@@ -130,13 +133,14 @@ def classify(failure: RequestFailed, provider: Provider, now: float) -> Failure:
     own = _own_words(provider, status, said) if _refused(status) or said.is_error else None
     overflow = _sizes(own, status, failure.body)
     found, known = _class_of(failure, said, status, own, overflow)
-    toolless = found in ("bad_request", "server", "not_found") and lacks_tools(said)
-    refuses = refused_parameter(said) if found == "bad_request" and not toolless else None
-    found = "bad_request" if toolless else found
+    toolless = found in UNFIT and lacks_tools(said)
+    images = refused_images(said) if found in UNFIT and not toolless else None
+    refuses = images or (refused_parameter(said) if found == "bad_request" and not toolless else None)
+    found = "bad_request" if toolless or images else found
     known = known or toolless or refuses is not None
     return Failure(
         error_class=found,
-        scope="model" if toolless else (own.scope if own else None) or _scope(found, status, said),
+        scope="model" if toolless or images else (own.scope if own else None) or _scope(found, status, said),
         message=_message(failure, said, provider),
         status=failure.status,
         retry_at=retry_at(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agentx.chain.classify import Failure
+from agentx.chain.images import LEAVES_OUT_IMAGES
 from agentx.chain.parameters import NAMES, Changes, changed
 from agentx.errors import ErrorClass
 
@@ -56,6 +57,8 @@ class Attempts:
     """The last rebuild made the request smaller."""
     large: bool = False
     """One of the requests was more than half of what may be sent to this link at all."""
+    images: bool = False
+    """The request shows images."""
     lowered: int = 0
     repaired: bool = False
     """Its history was put in order already."""
@@ -107,7 +110,8 @@ class Room:
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
     """The next step; *chance* (0 to 1) spreads the pause."""
     found = failure.error_class
-    if failure.refuses is not None and len(attempts.changes) < len(NAMES):
+    can_change = failure.refuses is not None and (attempts.images or failure.refuses.name not in LEAVES_OUT_IMAGES)
+    if failure.refuses is not None and can_change and len(attempts.changes) <= len(NAMES):
         new = changed(attempts.changes, failure.refuses)
         if new is not None:
             return Step(action="change", changes=new)
@@ -151,6 +155,8 @@ def _longer(attempts: Attempts) -> Step:
         return Step(action="raise", max_tokens=min(most, asked * LARGER))
     if attempts.told < MOST_TOLD:
         return Step(action="tell")
+    if attempts.alone and not attempts.raised and attempts.quick == 0:
+        return Step(action="again")  # the same words are seldom chosen twice
     return Step(action="next", fate="unfit")
 
 

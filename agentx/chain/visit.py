@@ -10,6 +10,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
 from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
+from agentx.chain.images import THESE_IMAGES
 from agentx.chain.ledger import Spent, spent
 from agentx.chain.taught import Taught
 from agentx.config.links import Link
@@ -45,6 +46,8 @@ class Means:
     log: Callable[[str], object]
     rooms: dict[str, Room]
     """What output fits beside a prompt, by the link's name, where a refusal said so; a visit adds to it."""
+    imageless: set[str]
+    """Identities of those that refused an image of this job; a visit adds to it."""
 
 
 class Visit:
@@ -92,6 +95,7 @@ class Visit:
                     most_tokens=request.most_tokens,
                     shrank=True,
                     large=self.attempts.large or _large(request),
+                    images=request.shows_images and any(message.images for message in request.messages),
                 )
                 self.request = request
             reply = await self._reply(request)
@@ -113,6 +117,8 @@ class Visit:
         """A new request, with what is known of the parameters of its model."""
         request = await self._means.prepare(self.link, self.reason)
         changes = self.attempts.changes or self._means.taught.changes(self.link)
+        if self.link.identity in self._means.imageless:
+            changes = {**changes, THESE_IMAGES: None}
         self.attempts = replace(self.attempts, changes=changes)
         if self.attempts.repaired:
             request = replace(request, messages=repaired(request.messages))
@@ -128,8 +134,9 @@ class Visit:
             self._check_names(request, reply)
             if means.check is not None:
                 await means.check(link, request, reply)
-            if request.changes and request.changes != means.taught.changes(link):  # they are what it needs
-                means.taught.learn(link, request.changes)
+            needs = {name: new for name, new in request.changes.items() if name != THESE_IMAGES}
+            if needs and needs != means.taught.changes(link):
+                means.taught.learn(link, needs)
         except AgentxError:
             raise
         except Exception as error:  # what one server says must not end a chain that has other links
@@ -183,6 +190,8 @@ class Visit:
                 attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
             )
         elif step.action == "change" and self.request is not None and step.changes is not None:
+            if THESE_IMAGES in step.changes:
+                self._means.imageless.add(self.link.identity)
             self.request = replace(self.request, changes=step.changes)
             self.attempts = replace(attempts, changes=step.changes)
         elif step.action == "repair" and self.request is not None:

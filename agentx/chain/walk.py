@@ -107,6 +107,7 @@ class Chain:
         self._paid: set[str] = set()
         self._mended: set[str] = set()
         """Identities of those that take the history only when it is repaired."""
+        self._imageless: set[str] = set()
         self._rooms: dict[str, Room] = {}
         self._position = Position()
         self._vigil = Vigil(
@@ -182,14 +183,15 @@ class Chain:
 
     def _worth_a_probe(self, link: Link, walk: Walk) -> bool:
         """The rest of *link* is over, nobody knows whether it is well, and asking it for the turn would cost much
-        where another could answer. One's own server is asked for the turn: a probe would only push the
-        conversation out of its memory."""
+        where another could answer: much to read, or a long wait for one that was silent. One's own server is asked
+        for the turn: a probe would only push the conversation out of its memory."""
+        last = self.health.last(link)
         return (
             walk.last is None
-            and self._position.size > PROBE_ABOVE
+            and last is not None
+            and (self._position.size > PROBE_ABOVE or last.error_class == "timeout")
             and not link.provider.self_hosted
             and self._returning(link)
-            and self.health.last(link) is not None
             and self.ready(walk, without=[link.name]) is not None
         )
 
@@ -280,6 +282,7 @@ class Chain:
             prepared=self._prepared,
             log=self._log,
             rooms=self._rooms,
+            imageless=self._imageless,
         )
 
     def _prepared(self, link: Link, reason: str) -> None:

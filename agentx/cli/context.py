@@ -1,29 +1,39 @@
-"""`agentx context`: what a job's context holds, when it will be compacted, and what compaction did so far."""
+"""`agentx context`: what fills a job's context, when it will be compacted, and what compaction did so far."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from agentx.cli.output import answer, answer_json, table
+from agentx.cli.output import answer, answer_json, columns, local_time, table, wrapped
 from agentx.cli.session import Session
-from agentx.cli.words import short
-from agentx.events import Compacted, LinkSelected
-from agentx.jobs.status import status
+from agentx.cli.words import percent, short
+from agentx.jobs.gauge import Gauge, gauge
 from agentx.jobs.store import Store
-from agentx.journal import Journal
 
-BAR = 24
+WIDEST_BAR, NARROWEST_BAR = 40, 8
+LABEL = 11
+"""Columns of what stands before each fact."""
 
 WORDS = {
-    "job.started": "the task",
-    "reply": "replies and calls",
-    "tool.ended": "tool results",
-    "message": "said by people",
-    "nudge": "said by agentx",
+    "system": "system prompt",
+    "tools": "tools",
+    "task": "task and your words",
+    "memory": "memory",
+    "summaries": "summaries",
+    "results": "tool results",
+    "recent": "replies and calls",
 }
-"""What people call the entries that carry a message."""
+"""What people call the parts of a view."""
+
+BREAKER = {
+    "open": "open: {cause}, until {until} or until the conversation has grown by a quarter",
+    "half_open": "half open: {cause} failed {failures}, the next attempt decides",
+    "closed": "closed: {cause} failed {failures}",
+}
 
 
 @click.command()
@@ -31,65 +41,76 @@ WORDS = {
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.pass_obj
 def context(session: Session, job: str, *, as_json: bool) -> None:
-    """Show the context of JOB: used, window and its source, threshold, reserve, compactions, breaker."""
-    found = Store(session.paths().jobs).find(job)
-    used = status(found, 0).used
-    journal = found.journal(read_only=True)
-    try:
-        facts = _facts(journal, used)
-    finally:
-        journal.close()
+    """Show the context of JOB: used, window and its source, threshold, what fills it, compactions, breaker."""
+    shown = gauge(Store(session.paths().jobs).find(job), time.time())
     if as_json:
-        answer_json(facts)
+        answer_json(shown.to_json())
         return
-    answer("\n".join(_lines(facts)))
+    answer("\n".join(_lines(shown, min(100, columns()))))
 
 
-def _facts(journal: Journal, used: int) -> dict[str, Any]:
-    selected = journal.last("link.selected")
-    link = selected.event if selected and isinstance(selected.event, LinkSelected) else None
-    breaker = journal.last("breaker")
-    compactions = [entry.event for entry in journal.read(types=("compaction",))]
-    kinds = journal.query(
-        "select type, count(*), sum(length(json_extract(payload, '$.message.text'))"
-        " + length(coalesce(json_extract(payload, '$.message.tool_calls'), ''))) from entries"
-        " where json_extract(payload, '$.message') is not null group by type"
-    )
-    return {
-        "link": link.link if link else None,
-        "window": link.window if link else None,
-        "window_source": link.window_source if link else None,
-        "threshold": link.threshold if link else None,
-        "reserve": link.reserve if link else None,
-        "used": used,
-        "journal": [{"type": kind, "messages": count, "characters": size or 0} for kind, count, size in kinds],
-        "compactions": [event.fields() for event in compactions if isinstance(event, Compacted)],
-        "breaker": breaker.event.fields() if breaker else None,
-    }
+def _lines(shown: Gauge, width: int) -> list[str]:
+    who = f"{shown.name} ({shown.id})" if shown.name else shown.id
+    until = f" until {local_time(shown.waiting_until)}" if shown.waiting_until else ""
+    facts = [("job", f"{who}, {shown.state}{until}")]
+    if shown.window is None or shown.threshold is None or shown.reserve is None:
+        facts.append(("window", "not known yet: no request was made"))
+    else:
+        how = "counted by the provider" if shown.counted else "estimated"
+        filled = f"{short(shown.used)} of {short(shown.window)} ({percent(shown.used, shown.window)} %), {how}"
+        facts += [
+            ("link", str(shown.link)),
+            ("context", filled),
+            ("", _bar(shown.used, shown.window, shown.threshold, width - LABEL)),
+            ("window", f"{shown.window:,} ({shown.window_source})"),
+            ("threshold", f"{shown.threshold:,}: compaction starts here"),
+            ("reserve", f"{shown.reserve:,}: kept free for the reply"),
+        ]
+    facts += [("breaker", line) for line in _breaker(shown)]
+    lines = [line for label, text in facts for line in wrapped(f"{label:<{LABEL}}", text, width)]
+    return [*lines, *_fills(shown), *_left_out(shown, width), *_compactions(shown, width)]
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
-    if facts["window"] is None:
-        return ["no request was made yet"]
-    window, used = int(facts["window"]), int(facts["used"])
-    filled = min(BAR, BAR * used // window)
-    bar = "█" * filled + "░" * (BAR - filled)
-    lines = [
-        f"link       {facts['link']}",
-        f"context    {bar}  {short(used)} of {short(window)} ({100 * used // window} %)",
-        f"window     {window:,} ({facts['window_source']})",
-        f"threshold  {facts['threshold']:,}: compaction starts here",
-        f"reserve    {facts['reserve']:,}: kept free for the reply",
-    ]
-    if breaker := facts["breaker"]:
-        lines.append(f"breaker    {breaker['state']} ({breaker['cause']})")
-    rows: list[list[object]] = []
-    for one in facts["compactions"]:
-        steps = ", ".join(str(tier["tier"]) for tier in one["tiers"] if tier["ok"])
-        rows.append([one["cause"], one["before"], one["after"], steps])
-    if rows:
-        lines += ["", table(["COMPACTION", "BEFORE", "AFTER", "TIERS"], rows)]
-    held = [[WORDS.get(row["type"], row["type"]), row["messages"], row["characters"]] for row in facts["journal"]]
-    lines += ["", table(["WHAT", "MESSAGES", "CHARACTERS"], held)]
-    lines.append("the system prompt and the tools come on top; what compaction shortened is counted whole")
+def _bar(used: int, window: int, threshold: int, width: int) -> str:
+    """The window as a line: what is used, and where compaction starts."""
+    width = max(NARROWEST_BAR, min(WIDEST_BAR, width))
+    filled, mark = min(width, width * used // window), min(width - 1, width * threshold // window)
+    cells = "█" * filled + "░" * (width - filled)
+    return f"{cells[:mark]}┃{cells[mark + 1 :]}"
+
+
+def _breaker(shown: Gauge) -> list[str]:
+    causes: Sequence[Mapping[str, Any]] = shown.breaker["causes"] if shown.breaker else []
+    lines: list[str] = []
+    for one in causes:
+        failures = "once" if one["failures"] == 1 else f"{one['failures']} times in a row"
+        until = one["until"] and local_time(one["until"])
+        lines.append(BREAKER[one["state"]].format(cause=one["cause"], failures=failures, until=until))
     return lines
+
+
+def _fills(shown: Gauge) -> list[str]:
+    if not shown.used:
+        return []
+    rows = [[WORDS[part], size, f"{percent(size, shown.used):3} %"] for part, size in shown.fills.items()]
+    return ["", table(["WHAT FILLS IT", "TOKENS", "SHARE"], rows)]
+
+
+def _left_out(shown: Gauge, width: int) -> list[str]:
+    if not shown.left_out:
+        return []
+    total = shown.messages + shown.left_out
+    text = f"{shown.left_out:,} of {total:,} messages are left out; the journal keeps all of them"
+    return wrapped("", text, width)
+
+
+def _compactions(shown: Gauge, width: int) -> list[str]:
+    """Every compaction, those that came to nothing too; `>` marks the checkpoint that is in use."""
+    used = {one["generation"] for one in shown.checkpoints if one["in_use"]}
+    rows: list[list[object]] = []
+    for one in shown.compactions:
+        by = ", ".join(str(tier.get("name", tier["tier"])) for tier in one["tiers"] if tier["ok"])
+        sizes = f"{short(one['before'])} → {short(one['after'])}"
+        mark = ">" if one["seq"] in used else ""
+        rows.append([mark, local_time(one["time"]), one["cause"], by or "nothing helped", sizes])
+    return ["", table(["", "COMPACTED", "CAUSE", "BY", "TOKENS"], rows, width=width)] if rows else []

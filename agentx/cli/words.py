@@ -19,7 +19,12 @@ def meter(used: int, window: int | None) -> str:
     """`ctx 61k/200k (31 %)`; without a window only what is used."""
     if not window:
         return f"ctx {short(used)}"
-    return f"ctx {short(used)}/{short(window)} ({100 * used // window} %)"
+    return f"ctx {short(used)}/{short(window)} ({percent(used, window)} %)"
+
+
+def percent(part: int, whole: int) -> int:
+    """Whole percent, rounded down."""
+    return 100 * part // whole
 
 
 def count(number: int, noun: str) -> str:

@@ -18,6 +18,8 @@ class Checkpoint:
     summary: str = ""
     memory: str = ""
     """What was brought back: open plan items, notes, running commands, files."""
+    index: str = ""
+    """The ids of the tool results that are left out, as far as there is room."""
     kept: tuple[int, ...] = ()
     """The task and the user's later words, verbatim."""
     marked: tuple[int, ...] = ()
@@ -40,6 +42,7 @@ class Checkpoint:
             "upto": self.upto,
             "summary": self.summary,
             "memory": self.memory,
+            "index": self.index,
             "kept": list(self.kept),
             "marked": list(self.marked),
             "imageless": list(self.imageless),
@@ -59,6 +62,7 @@ class Checkpoint:
             upto=data["upto"],
             summary=data["summary"],
             memory=data["memory"],
+            index=data.get("index", ""),
             kept=tuple(data["kept"]),
             marked=tuple(data["marked"]),
             imageless=tuple(data["imageless"]),

@@ -26,9 +26,10 @@ class Clipped:
     clipped: bool
 
 
-def result_limit(budget: Budget, *, share: float = CLIP_SHARE, most: int = CLIP_MOST) -> int:
-    """The tokens that one tool result may have in the conversation."""
-    return max(SMALLEST_CLIP, min(most, int(budget.usable * share)))
+def result_limit(budget: Budget, *, factor: float = 1.0, share: float = CLIP_SHARE, most: int = CLIP_MOST) -> int:
+    """The tokens (plain estimate) that one tool result may have in the conversation. *factor* is what estimates
+    are wrong by on the link that reads it; where they are too high, that gives no more room."""
+    return max(SMALLEST_CLIP, int(min(most, budget.usable * share) / max(1.0, factor)))
 
 
 def clip(text: str, limit_tokens: int, *, restore_id: str | None = None) -> Clipped:

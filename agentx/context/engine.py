@@ -170,6 +170,10 @@ class Context:
         """Whether *link* has counted a request before."""
         return link.identity in self.state.calibrations
 
+    def factor(self, link: Link) -> float:
+        """What plain estimates are multiplied with on *link*."""
+        return self.state.calibration(link.identity).factor
+
     def suspicious(self, link: Link, view: View, reply: Reply) -> bool:
         """Whether it is worth to ask a real counter how large *view* is; costs nothing."""
         return reply.usage is not None and self._suspicion(link, view, reply) is not None

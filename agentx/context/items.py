@@ -24,13 +24,15 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One message of the job. `tokens` is the plain estimate; `ok` is false for a tool call that failed."""
+    """One message of the job. `tokens` is the plain estimate; `ok` is false for a tool call that failed, and
+    `restored` is true for a result that was brought back."""
 
     seq: int
     kind: Kind
     message: Message
     tokens: int
     ok: bool = True
+    restored: bool = False
 
 
 def item_of(entry: Entry) -> Item | None:
@@ -41,8 +43,11 @@ def item_of(entry: Entry) -> Item | None:
     if isinstance(entry.event, Replied) and entry.event.purpose != "turn":
         return None
     message = Message.from_json(entry.payload["message"])
-    ok = entry.event.ok if isinstance(entry.event, ToolEnded) else True
-    return Item(entry.seq, kind, message, message_tokens(message), ok)
+    tokens = message_tokens(message)
+    if isinstance(entry.event, ToolEnded):
+        restored = entry.event.restored_from is not None
+        return Item(entry.seq, kind, message, tokens, entry.event.ok, restored)
+    return Item(entry.seq, kind, message, tokens)
 
 
 class Transcript:

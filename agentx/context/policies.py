@@ -57,6 +57,9 @@ class Policy:
     summary_bytes: int | None = None
     memory_share: float = 0.2
     memory_most: int = 10_000
+    index_share: float = 0.2
+    """Of what is for memory: for the ids of results that are left out."""
+    index_most: int = 1_000
     newest_results: int = 6
     """So many tool results are never cleared."""
     worth_clearing: float = 0.05
@@ -83,9 +86,9 @@ class Policy:
             sends_reserve=self.sends_reserve,
         )
 
-    def result_limit(self, budget: Budget) -> int:
-        """The tokens that one tool result may have in the conversation."""
-        return result_limit(budget, share=self.clip_share, most=self.clip_most)
+    def result_limit(self, budget: Budget, *, factor: float = 1.0) -> int:
+        """The tokens (plain estimate) that one tool result may have. *factor* is what estimates are wrong by."""
+        return result_limit(budget, factor=factor, share=self.clip_share, most=self.clip_most)
 
     def counted_out(self, budget: Budget, replies: int) -> bool:
         """Whether the counter alone asks for a compaction; *replies* is what it stands at, in tokens."""
@@ -159,11 +162,8 @@ def policy_named(name: str) -> Policy:
 
 
 def summary_limit(policy: Policy, window: int) -> int:
-    """The most that a summary may have, in tokens, however many went before it: 5 % of the window, at most 10,000.
-
-    In a window of 4,096 that would be 204, in which nothing can be told; small windows give an eighth, up to 512.
-    """
-    return min(policy.summary_most, max(int(window * policy.summary_share), min(512, window // 8)))
+    """The most tokens of a summary, however many went before it: 5 % of the window, at most 10,000."""
+    return min(policy.summary_most, int(window * policy.summary_share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +181,8 @@ class Room:
     tail: int
     summary: int
     memory: int
+    index: int = 0
+    """For the ids of results that are left out."""
 
 
 def ceiling(budget: Budget, must: int, factor: float) -> int:
@@ -202,6 +204,7 @@ def room_for(policy: Policy, budget: Budget, *, fixed: int, must: int, factor: f
     tail = int(min(policy.tail_most, policy.tail_share * threshold, policy.tail_share * room))
     summary = int(min(summary_limit(policy, budget.window) / factor, 0.3 * room))
     memory = int(min(policy.memory_most, policy.memory_share * threshold, 0.2 * room))
+    index = int(min(policy.index_most, policy.index_share * memory))
     wanted = max(int(policy.low_water * threshold), fixed + must + tail + summary + memory)
     return Room(
         fixed=fixed,
@@ -210,5 +213,6 @@ def room_for(policy: Policy, budget: Budget, *, fixed: int, must: int, factor: f
         target=max(0, min(wanted, int(0.95 * most))),
         tail=tail,
         summary=summary,
-        memory=memory,
+        memory=memory - index,
+        index=index,
     )

@@ -5,37 +5,59 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from agentx.context.index import ALL, result_lines
+from agentx.context.items import item_of
+from agentx.context.measure import fitting, text_tokens
 from agentx.errors import ToolFailed
 from agentx.journal import Entry, Journal
 from agentx.wires.messages import Message
 
 PAGE = 40_000
 """Characters of one answer, where nothing else is asked."""
+WORD = 24
+"""Tokens for the word on the rest."""
 
 MARKER = re.compile(r"r?(\d+)")
 
 
-def restore(journal: Journal, id: str, offset: int = 0, *, limit: int = PAGE) -> str:  # noqa: A002  the tool's own word
-    """The text that *id* stands for, from character *offset*, at most *limit* characters with a word on the rest.
+def restore(
+    journal: Journal,
+    id: str,  # noqa: A002  the tool's own word
+    offset: int = 0,
+    *,
+    limit: int = PAGE,
+    limit_tokens: int | None = None,
+) -> str:
+    """The text that *id* stands for, from character *offset*: at most *limit* characters and a word on the rest,
+    and no more than *limit_tokens* (plain estimate) with that word, so that nothing of a page is clipped.
 
-    *id* is that of a tool call (`c3_1`), or a marker's (`r12`: the journal's entry 12). Raises ToolFailed.
+    *id* is that of a tool call (`c3_1`), or a marker's (`r12`: the journal's entry 12); `list` gives the names of
+    all results. Raises ToolFailed.
     """
-    entry = _find(journal, id.strip().strip("`"))
-    text = _whole(journal, entry)
+    name = id.strip().strip("`")
+    text = _all_names(journal) if name == ALL else _whole(journal, _find(journal, name))
     if offset < 0 or (offset >= len(text) and offset > 0):
         raise ToolFailed(
             f"{id}: offset {offset:,} is outside its {len(text):,} characters", hint=f"use 0 to {len(text) - 1}"
         )
     page = text[offset : offset + max(1, limit)]
+    if limit_tokens is not None and text_tokens(page) > limit_tokens - WORD:
+        page = page[: max(1, fitting(page, limit_tokens - WORD))]
     end = offset + len(page)
     if end < len(text):
         page += f"\n[characters {offset:,} to {end:,} of {len(text):,}; go on with offset {end}]"
     return page
 
 
-def restored_seq(journal: Journal, id: str) -> int:  # noqa: A002  the tool's own word
-    """The journal's entry that *id* stands for. Raises ToolFailed."""
-    return _find(journal, id.strip().strip("`")).seq
+def restored_seq(journal: Journal, id: str) -> int | None:  # noqa: A002  the tool's own word
+    """The journal's entry that *id* stands for; None for the list of all. Raises ToolFailed."""
+    name = id.strip().strip("`")
+    return None if name == ALL else _find(journal, name).seq
+
+
+def _all_names(journal: Journal) -> str:
+    items = [item for entry in journal.read(types=("reply", "tool.ended")) if (item := item_of(entry))]
+    return "\n".join(result_lines(items)) or "(there is none)"
 
 
 def _find(journal: Journal, name: str) -> Entry:
@@ -48,7 +70,9 @@ def _find(journal: Journal, name: str) -> Entry:
     seq = rows[0][0] if rows else int(marked[1]) if marked and len(marked[1]) < 18 else None
     entries = journal.read(seq - 1, limit=1) if seq else []
     if not entries or entries[0].seq != seq or "message" not in (entries[0].payload or {}):
-        raise ToolFailed(f"{name}: nothing has this id", hint="ids stand in markers, such as `r12`")
+        raise ToolFailed(
+            f"{name}: nothing has this id", hint=f"ids stand in markers, such as `r12`; `{ALL}` names all"
+        )
     return entries[0]
 
 

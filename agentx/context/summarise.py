@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agentx.context.clip import clip, shorten_arguments
 from agentx.context.items import Item
 from agentx.context.measure import estimate, rendered, text_tokens
+from agentx.context.summary_check import Refused, Summary, looked_at
 from agentx.context.truncation import NOTICED_IN_SUMMARY, USUAL, suspicion, verdict
 from agentx.errors import ChainExhausted, RequestFailed
 from agentx.wires.messages import Message, Reply
@@ -25,32 +25,26 @@ REQUEST = """\
 Write a summary of the conversation above, so that the work can go on without it. Use these headings, and leave \
 out those with nothing under them:
 Goal:
-Corrections by the user:
-Decisions, and why:
-Facts: (copy every key, code, number, name and path exactly)
-Files:
-Commands: (with exit codes)
-Errors:
-Open:
-Next:
+User's constraints and corrections: (as the user said them)
+Done:
+In progress:
+Decisions and why:
+Facts: (copy every key, code, number and name exactly)
+Files and their state: (exact paths)
+Commands and results: (with exit codes)
+Errors open:
+Next step:
 At most {words} words. Write only the summary."""
 
 INPUT_SHARE = 0.85
 """Of the summariser's window, for request and answer; the rest is for what estimates are wrong by."""
 MOST_PARTS = 6
 SLACK = 1.25
-"""A summary may be so much longer than asked for before it is refused."""
-SHRINKS = 0.6
-"""A summary longer than this share of what it replaces is none."""
-SMALL = 200
-"""Tokens: below that, length says nothing."""
+"""So much more than asked for may be written before it is cut."""
+SMALLEST_PART = 200
+"""Tokens of a conversation that are worth to be sent."""
 ITEM_SHARE = 0.5
 """The most of one part that one message may take."""
-
-THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-ERROR_TEXT = re.compile(
-    r"\s*(?:\{\s*\"?error\b|error\b\s*[:(]|(?:internal server|api|http) error\b|<!doctype|<html)", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +60,6 @@ class Summariser:
     seconds: float
     counter: Callable[[str], int | None]
     thinking: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """`cause` is the breaker's, `why` is for people."""
-
-    cause: str
-    why: str
 
 
 async def summarise(
@@ -106,15 +87,15 @@ async def _in_parts(
     frame = estimate(_request("", before="", task="", limit_tokens=limit_tokens))
     answer = int(limit_tokens * SLACK)
     room = int(model.window * INPUT_SHARE / model.factor) - frame - answer - max(text_tokens(before), answer)
-    if room < SMALL:
+    if room < SMALLEST_PART:
         return Refused("window", f"a window of {model.window:,} tokens is too small to summarise in")
     task = clip(task, room // 8).text
     parts = split(items, room - text_tokens(task))
-    summary = before
+    summary, replaced = before, text_tokens(before)
     for part in parts:
         messages = _request(part, before=summary, task=task, limit_tokens=limit_tokens)
         reply = await model.ask(messages, max_tokens(model, messages, limit_tokens))
-        replaced = text_tokens(part) + text_tokens(summary)
+        replaced += text_tokens(part)
         told = looked_at(reply, replaced=replaced, limit_tokens=limit_tokens)
         if isinstance(told, Refused):
             return told
@@ -128,26 +109,6 @@ def max_tokens(model: Summariser, messages: Sequence[Message], limit_tokens: int
     """What the answer may have on the wire: the limit, some slack, room to think, and never more than is left."""
     wanted = int(limit_tokens * SLACK * max(1.0, model.factor)) + model.thinking
     return max(64, min(wanted, model.window - int(estimate(messages) * model.factor)))
-
-
-def looked_at(reply: Reply, *, replaced: int, limit_tokens: int) -> Summary | Refused:
-    """The summary in *reply*, or why it is none."""
-    text = THINKING.sub("", reply.message.text).strip()
-    if reply.message.tool_calls:
-        return Refused("no_summary", "the model called a tool instead")
-    if reply.finish in ("length", "window"):
-        return Refused("cut", "the summary was cut at its length limit")
-    if reply.finish == "content_filter":
-        return Refused("no_summary", "the summary was filtered")
-    if not text:
-        only_thought = reply.message.reasoning or reply.message.text.strip()
-        return Refused("empty", "the model only thought" if only_thought else "the summary is empty")
-    if ERROR_TEXT.match(text):
-        return Refused("no_summary", "the summary is an error text")
-    size = text_tokens(text)
-    if size > max(SMALL, limit_tokens * SLACK) or size > max(SMALL, replaced * SHRINKS):
-        return Refused("too_long", f"the summary has {size:,} tokens, {replaced:,} were to be replaced")
-    return Summary(text)
 
 
 async def truncated(model: Summariser, messages: Sequence[Message], reply: Reply) -> bool:

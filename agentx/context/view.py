@@ -75,7 +75,7 @@ def project(
     else:
         before, shown = _before(transcript, checkpoint), transcript.between(checkpoint.upto)
         messages.extend(before)
-        shown = [_as_shown(item, checkpoint) for item in shown]
+        shown = [as_shown(item, checkpoint) for item in shown]
     messages.extend(_paired(shown))
     messages = [_without_foreign_reasoning(message, link) for message in _merged(messages)]
     tokens = sum(map(message_tokens, messages))
@@ -104,8 +104,7 @@ def block(checkpoint: Checkpoint) -> str:
         "request.]",
         checkpoint.summary or EMPTY_SUMMARY,
     ]
-    if checkpoint.memory:
-        parts.append(checkpoint.memory)
+    parts.extend(part for part in (checkpoint.index, checkpoint.memory) if part)
     parts.append("[End of the record. Go on with the task from here; do not start over.]")
     return "\n\n".join(parts)
 
@@ -137,7 +136,7 @@ def _before(transcript: Transcript, checkpoint: Checkpoint) -> list[Message]:
     kept = [item for seq in checkpoint.kept if seq <= checkpoint.upto and (item := transcript.item(seq))]
     said_later = False
     for item in kept:
-        message = _as_shown(item, checkpoint).message
+        message = as_shown(item, checkpoint).message
         if item.kind != "task" and not said_later:  # they become one message: said once, it holds for all
             said_later = True
             message = replace(message, text=f"{SAID_LATER}\n{message.text}")
@@ -147,7 +146,8 @@ def _before(transcript: Transcript, checkpoint: Checkpoint) -> list[Message]:
     return messages
 
 
-def _as_shown(item: Item, checkpoint: Checkpoint) -> Item:
+def as_shown(item: Item, checkpoint: Checkpoint) -> Item:
+    """*item* as a view of *checkpoint* has it: whole, as a marker, trimmed, or without its images."""
     message = item.message
     if item.kind == "tool" and item.seq in checkpoint.marked:
         message = replace(message, text=marker(item), images=())

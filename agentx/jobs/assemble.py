@@ -87,7 +87,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     wires = Wires(http, around.environ, around.hear)
     stack.push_async_callback(wires.close)
     watch = _watch(journal, around, order)
-    toolbox = _toolbox(job, journal, around, watch, workspace)
+    turns: Turns
+    toolbox = _toolbox(job, journal, around, watch, workspace, page=lambda: turns.result_limit())
     stack.push_async_callback(toolbox.close)
     if journal.last("job.resumed") and (left := await toolbox.end_left_over()):
         journal.append(Warned(message=f"ended what the run before had left running: {', '.join(left)}"))
@@ -100,7 +101,6 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     purse = Purse(journal, price=registry.price, limit=limits.cost, tell=journal.append)
     for link in around.links:
         purse.refusal(link)  # what may not be asked is said before anything is
-    turns: Turns
     context = Context(
         journal,
         policy=policy_of(settings.compaction),
@@ -157,13 +157,16 @@ def _instructions(journal: Journal, workspace: Path) -> str:
     return found.text
 
 
-def _toolbox(job: Job, journal: Journal, around: Surroundings, watch: Watch, workspace: Path) -> Toolbox:
+def _toolbox(
+    job: Job, journal: Journal, around: Surroundings, watch: Watch, workspace: Path, *, page: Callable[[], int]
+) -> Toolbox:
+    """*page* gives the tokens that one answer may have: what is brought back is not clipped again."""
     return Toolbox(
         workspace,
         job.output,
         environ=around.environ,
         secrets=lambda: key_values(_latest(around, watch)),
-        restore=lambda id_, offset: restore(journal, id_, offset),
+        restore=lambda id_, offset: restore(journal, id_, offset, limit_tokens=page()),
         restored_seq=lambda id_: restored_seq(journal, id_),
         tell=journal.append,
         rg=find_ripgrep(around.environ, sys.executable),

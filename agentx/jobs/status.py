@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from agentx.agent.limits import Totals
 from agentx.errors import StateError
-from agentx.events import JobResumed, JobStarted, Requested, ToolStarted, Waiting
+from agentx.events import Compacted, JobResumed, JobStarted, Requested, ToolStarted, Waiting
 from agentx.jobs.lock import Owner, held
 from agentx.jobs.meter import totals
 from agentx.jobs.store import Job
@@ -137,14 +137,20 @@ def _state(ending: Mapping[str, Any] | None, runs: bool, waiting: bool) -> State
 
 
 def _used(journal: Journal) -> int:
-    """Tokens of the last turn, as the provider counted them: prompt and reply; the estimate where it did not."""
+    """Tokens of the last turn, as the provider counted them: prompt and reply; the estimate where it did not.
+
+    After a compaction it is what that left.
+    """
     rows = journal.query(
-        "select json_extract(data, '$.usage.input') + json_extract(data, '$.usage.output')"
+        "select seq, json_extract(data, '$.usage.input') + json_extract(data, '$.usage.output')"
         " from entries where type = 'reply' and json_extract(data, '$.purpose') = 'turn'"
         " order by seq desc limit 1"
     )
-    if rows and rows[0][0] is not None:
-        return int(rows[0][0])
+    compacted = journal.last("compaction")
+    if compacted and isinstance(compacted.event, Compacted) and (not rows or compacted.seq > rows[0][0]):
+        return compacted.event.after
+    if rows and rows[0][1] is not None:
+        return int(rows[0][1])
     request = journal.last("request")
     return request.event.estimate if request and isinstance(request.event, Requested) else 0
 

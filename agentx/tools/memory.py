@@ -41,11 +41,12 @@ PLAN = Spec(
 )
 RESTORE = Spec(
     "restore_tool_result",
-    "Bring back an earlier tool result that was shortened or replaced by a marker.",
+    "Bring back an earlier tool result that was shortened, replaced by a marker, or left out with older parts of "
+    "the conversation.",
     "Bring back a result",
     "read",
     {
-        "id": {"type": "string", "description": "as the marker names it"},
+        "id": {"type": "string", "description": "as the marker names it; `list` names all results"},
         "offset": {"type": "integer", "description": "first character, from 0"},
     },
     ("id",),

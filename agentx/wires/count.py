@@ -77,7 +77,7 @@ class _Counter:
 
 def _chat(request: Request, provider: Provider) -> dict[str, Any]:
     """The prompt in the very words of the request."""
-    dialect = dialect_of(provider, request.model, images=request.images)
+    dialect = dialect_of(provider, request.model, images=request.shows_images)
     chat: dict[str, Any] = {"model": request.model, "messages": openai_messages(request.messages, dialect)}
     if request.tools:
         chat["tools"] = openai_tools(request.tools, dialect.schemas)

@@ -25,7 +25,7 @@ NO_THOUGHT = " "
 
 def openai_body(request: Request, provider: Provider, rendered: Rendered) -> bytes:
     """A chat completion that is streamed. *rendered* keeps what the next one can be made of."""
-    dialect = dialect_of(provider, request.model, images=request.images)
+    dialect = dialect_of(provider, request.model, images=request.shows_images)
     messages = openai_messages(request.messages, dialect, rendered)
     if dialect.cache is not None:
         messages = marked_messages(messages, dialect.cache)
@@ -48,7 +48,7 @@ def ollama_body(request: Request, provider: Provider, rendered: Rendered) -> byt
 
     `shift` is left alone: another value than the loaded one makes Ollama load the model again.
     """
-    dialect = dialect_of(provider, request.model, images=request.images)
+    dialect = dialect_of(provider, request.model, images=request.shows_images)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": ollama_messages(request.messages, dialect, rendered),

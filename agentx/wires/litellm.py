@@ -115,7 +115,7 @@ class LiteLLMWire:
 def completion(request: Request, provider: Provider, key: str | None, timers: Timers) -> dict[str, Any]:
     """The arguments of litellm's `acompletion`. What a model does not take (`temperature`) is left out by it."""
     prefix = provider.litellm_prefix or provider.name
-    dialect = dialect_of(provider, request.model, images=request.images)
+    dialect = dialect_of(provider, request.model, images=request.shows_images)
     messages, tools = openai_messages(request.messages, dialect), openai_tools(request.tools, dialect.schemas)
     if dialect.cache is not None:
         messages, tools = marked_messages(messages, dialect.cache), marked_tools(tools)

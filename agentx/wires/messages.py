@@ -138,6 +138,11 @@ class Request:
     threshold: int | None = None
     images: bool = True
 
+    @property
+    def shows_images(self) -> bool:
+        """Images go along as such: nobody knows, and the model did not say, that it sees none."""
+        return self.images and self.changes.keys().isdisjoint(("images", "these images"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:

@@ -72,6 +72,12 @@ def test_without_anybody_to_tell_it_the_next_link_is_asked(world: World, fail: F
     assert (answer.link.name, world.hits("a")) == ("b/m", 1)
 
 
+def test_a_lone_link_is_asked_once_more_where_nobody_can_tell_it(world: World, fail: Failures) -> None:
+    world.say("a", fail.broken("cut"), "hi")
+    answer = asyncio.run(world.chain("a").ask(world.prepare))
+    assert (answer.link.name, world.hits("a"), sum(world.clock.slept)) == ("a/m", 2, 0)
+
+
 def test_when_every_reply_is_cut_the_end_says_so(world: World, fail: Failures) -> None:
     _, prepare, shorter = telling(world, None)
     world.say("a", fail.broken("cut"))

@@ -21,7 +21,7 @@ from agentx.errors import ChainExhausted, NoUsableModel, RequestFailed
 from agentx.testing import faults
 from agentx.testing.server import FaultServer
 from agentx.wires.litellm import completion
-from agentx.wires.messages import Message, Request, Timers
+from agentx.wires.messages import Image, Message, Request, Timers
 from agentx.wires.openai import OpenAIWire
 
 if TYPE_CHECKING:
@@ -73,6 +73,67 @@ def test_the_parameter_is_read_in_every_wording(
     failure = RequestFailed("no", phase="status", status=status, body=json.dumps(body))
     found = classify(failure, shipped_card(card), 0.0)
     assert (found.error_class, found.known, found.refuses) == ("bad_request", True, Refusal(name, instead))
+
+
+@pytest.mark.parametrize(
+    ("card", "status", "text"),
+    [
+        ("ollama", 400, "this model does not support image input (ref: b8bd630e)"),
+        ("ollama", 500, "this model is missing data required for image input"),
+        ("llamacpp", 500, "image input is not supported - hint: if this is unexpected, you may need to provide "
+                          "the mmproj"),
+        ("vllm", 400, "facebook/opt-125m is not a multimodal model None"),
+        ("vllm", 400, "At most 0 image(s) may be provided in one prompt."),
+        ("openrouter", 404, "No endpoints found that support image input"),
+        ("openai", 400, "Invalid content type. image_url is only supported by certain models."),
+        ("deepseek", 400, "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant "
+                          "`image_url`, expected `text`"),
+        ("groq", 400, "'messages.1' : for 'role:user' the following must be satisfied[('messages.1.content' : "
+                      "value must be a string)] content must be a string"),
+        ("mistral", 400, "Image input is not enabled for this model"),
+        ("openai-compatible", 400, "Unsupported content part type for text-only server: image_url"),
+        ("openai-compatible", 400, "Non-text content requires multimodal endpoint"),
+        ("openai-compatible", 422, "body -> messages -> 0 -> content -> list[TextContentPart] -> 0: Input should "
+                                   "be 'text'"),
+        ("openai-compatible", 400, "Model glm does not support vision"),
+        ("openai-compatible", 400, "this is not a vision capable model: it doesn't support images"),
+    ],
+)  # fmt: skip
+def test_a_model_that_reads_only_text_is_known_in_every_wording(
+    shipped_card: Callable[[str], Provider], card: str, status: int, text: str
+) -> None:
+    failure = RequestFailed("no", phase="status", status=status, body=json.dumps(error(text)))
+    found = classify(failure, shipped_card(card), 0.0)
+    assert (found.error_class, found.known, found.refuses) == ("bad_request", True, Refusal("images"))
+    assert found.scope == "model"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "messages.3.content.0.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes",
+        "messages.3.content.0.image: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+        "Could not process image",
+        "Unable to process input image. Please retry or report",
+        "The image data you provided does not represent a valid image.",
+        "You uploaded an unsupported image. Please make sure your image has of one of the following formats",
+        "Failed to load image or audio file",
+    ],
+)
+def test_one_image_that_is_refused_is_known_from_a_model_that_sees_none(
+    shipped_card: Callable[[str], Provider], text: str
+) -> None:
+    failure = RequestFailed("no", phase="status", status=400, body=json.dumps(error(text)))
+    assert classify(failure, shipped_card("openai"), 0.0).refuses == Refusal("these images")
+
+
+@pytest.mark.parametrize("text", ["the model vision-7b does not support tool_choice", "your request is invalid"])
+def test_a_refusal_that_names_no_image_is_not_about_images(
+    shipped_card: Callable[[str], Provider], text: str
+) -> None:
+    failure = RequestFailed("no", phase="status", status=400, body=json.dumps(error(text)))
+    refuses = classify(failure, shipped_card("openai"), 0.0).refuses
+    assert refuses is None or "images" not in refuses.name
 
 
 @pytest.mark.parametrize(
@@ -143,6 +204,48 @@ def test_the_same_link_is_asked_at_once_without_it_and_the_next_job_knows(world:
     assert world.hits("a") == 4
     world.clock.advance(KEPT_SECONDS + 1)
     assert asyncio.run(world.chain("a", "b").ask(world.prepare)).request.changes == {}
+
+
+BLIND = json.dumps(error("this model does not support image input"))
+
+
+async def with_an_image(link: Link, reason: str) -> Request:
+    shown = Message(role="user", text="what is it?", images=(Image("image/png", "iVBORw0KGgo="),))
+    return Request(model=link.model, messages=[shown], max_tokens=50, estimate=1000)
+
+
+def test_a_model_that_sees_nothing_is_told_of_its_images_and_the_next_job_knows(tmp_path: Path) -> None:
+    async def one_job(link: Link) -> str:
+        health = Health(tmp_path / "health.db", environ={})
+        async with httpx.AsyncClient(trust_env=False) as client:
+            chain = Chain([link], wires=lambda one: OpenAIWire(one.provider, client), health=health)
+            answer = await chain.ask(with_an_image)
+        health.close()
+        return answer.reply.message.text
+
+    with FaultServer(schedule=faults.first(1, faults.Status(500, {}, BLIND))) as server:
+        provider = Provider(name="p", card="openai-compatible", wire="openai", base_url=server.v1)
+        link = Link(provider=provider, model="scripted", name="p")
+        assert [asyncio.run(one_job(link)) for _ in range(2)] == ["Hello.", "Hello."]
+        sent = [chat.body["messages"][0]["content"] for chat in server.chats]
+    assert [type(content) for content in sent] == [list, str, str]
+    assert sent[1] == sent[2] == "what is it?\n[an image (image/png), which this model cannot see]"
+
+
+def test_an_image_that_is_refused_is_left_out_for_this_job_only(world: World, fail: Failures) -> None:
+    world.say("a", fail.status(400, json.dumps(error("Could not process image"))), "hi", "hi", "hi")
+    chain = world.chain("a")
+    first, second = (asyncio.run(chain.ask(with_an_image)).request for _ in range(2))
+    third = asyncio.run(world.chain("a").ask(with_an_image)).request
+    assert (first.shows_images, second.shows_images, third.shows_images) == (False, False, True)
+    assert world.hits("a") == 4
+
+
+def test_a_request_without_images_is_not_repeated_without_them(world: World, fail: Failures) -> None:
+    world.say("a", fail.status(400, BLIND))
+    world.say("b", "hi")
+    answer = asyncio.run(world.chain("a", "b").ask(world.prepare))
+    assert (answer.link.name, world.hits("a")) == ("b/m", 1)
 
 
 def test_what_does_not_help_is_not_remembered(world: World) -> None:

@@ -71,6 +71,20 @@ def test_a_small_turn_is_its_own_probe(world: World, fail: Failures) -> None:
     assert purposes(world, "a") == ["turn", "turn"]
 
 
+def test_a_link_that_was_silent_is_asked_something_small_first(world: World, fail: Failures) -> None:
+    """Whoever hangs again costs seconds, not the whole time that a turn may take to begin."""
+    world.say("a", fail.broken("timeout"), fail.broken("timeout"), "ready", "a is back")
+    world.say("b", "hi")
+    chain = world.chain("a", "b")
+    answered: list[str] = []
+    for _ in range(3):
+        answered.append(ask(world, chain).link.name)
+        world.clock.advance(3600)
+    assert answered == ["b/m", "b/m", "a/m"]
+    assert purposes(world, "a") == ["turn", "probe", "probe", "turn"]
+    assert [asked.timers.total for asked in world.asked if asked.request.purpose == "probe"] == [10, 10]
+
+
 def test_ones_own_server_is_asked_for_the_turn(world: World, fail: Failures) -> None:
     """A probe would push the conversation out of its memory, and costs nothing to save."""
     provider = replace(world.chain("a").links[0].provider, self_hosted=True)

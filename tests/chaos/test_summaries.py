@@ -22,7 +22,7 @@ BAD: dict[str, Said] = {
     "empty": Said(""),
     "cut": Said("Goal: " + "words " * 3_000),
     "longer": Said("longer " * 560),
-    "an error": Said("Error: internal server error"),
+    "an error": Said("The model is overloaded, please try again later."),
     "a call": Said(calls=(Call("read_file", {"path": "x"}),)),
     "only thoughts": Said("<think>What happened was"),
 }

@@ -280,7 +280,7 @@ def test_the_context_is_told_in_words(home: Any) -> None:
     with FaultServer(models=["m"], brain=Script(["x"] * 9), window=32_000) as server:
         home.configure(one_link(server))
         home.run("run", "--name", "n", "hello")
-    assert re.search(r"^the task +1 +5$", home.run("context", "n").out, re.M)
+    assert re.search(r"^task and your words +\d+ +\d+ %$", home.run("context", "n").out, re.M)
 
 
 def test_a_guess_at_a_provider_is_near_or_is_not_made(home: Any) -> None:

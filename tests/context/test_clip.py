@@ -18,6 +18,8 @@ from agentx.errors import StateError
 @pytest.mark.parametrize(("window", "limit"), [(4_096, 409), (200_000, 25_000), (2_304, 400), (32_000, 4_761)])
 def test_a_result_may_have_a_fifth_of_the_usable_input_and_never_more_than_25000(window: int, limit: int) -> None:
     assert result_limit(budget_for(window)) == limit
+    assert result_limit(budget_for(window), factor=2.5) == int(min(25_000, budget_for(window).usable / 5) / 2.5)
+    assert result_limit(budget_for(window), factor=0.5) == limit
 
 
 def test_a_long_text_keeps_head_and_tail_and_says_how_to_read_the_rest() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentx.context.clip import spill
+from agentx.context.measure import text_tokens
 from agentx.context.restore import restore, restored_seq
 from agentx.errors import ToolFailed
 from agentx.journal import Journal
@@ -58,6 +59,20 @@ def test_long_texts_come_in_pages(bench: Bench) -> None:
     assert restore(bench.journal, "c1", 4_000, limit=2_000).startswith("0800 ")
     with pytest.raises(ToolFailed, match="offset 5,000 is outside"):
         restore(bench.journal, "c1", 5_000)
+
+
+def test_a_page_keeps_to_what_a_result_may_have(bench: Bench) -> None:
+    bench.start()
+    whole = "".join(f"{n:04} täglich 文件 " for n in range(1_000))
+    bench.reads("a.md", whole)
+    read, pages = "", 0
+    while len(read) < len(whole):
+        page = restore(bench.journal, "c1", len(read), limit_tokens=400)
+        assert text_tokens(page) <= 400
+        read += page.rpartition("\n[characters")[0] or page
+        pages += 1
+    assert read == whole
+    assert pages < 30
 
 
 @pytest.mark.parametrize("name", ["", "r99", "c9", "r2", "0", "r-1", "r" + "9" * 30])

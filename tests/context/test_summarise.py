@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.context.items import Item
-from agentx.context.measure import estimate, message_tokens
-from agentx.context.summarise import MOST_PARTS, Refused, Summariser, Summary, split, summarise
+from agentx.context.measure import estimate, message_tokens, text_tokens
+from agentx.context.summarise import MOST_PARTS, Summariser, split, summarise
+from agentx.context.summary_check import Refused, Summary
 from agentx.errors import ChainExhausted, RequestFailed, StopRequested
 from agentx.wires.messages import Message, ToolCall, Usage
 
@@ -61,12 +62,78 @@ def test_a_good_summary_is_taken_without_its_thoughts(bench: Bench) -> None:
         ('{"error": "model is loading"}', {}, "no_summary"),
         ("Error: upstream timed out", {}, "no_summary"),
         ("blah " * 2_000, {}, "too_long"),
+        ('{"detail": "Not Found"}', {}, "no_summary"),
+        ('{"object": "error", "message": "the engine is dead", "code": 500}', {}, "no_summary"),
+        ('```json\n{"error": {"message": "overloaded"}}\n```', {}, "no_summary"),
+        ("litellm.RateLimitError: RateLimitError: OpenAIException - slow down", {}, "no_summary"),
+        ("Error code: 503 - no healthy upstream", {}, "no_summary"),
+        ("502 Bad Gateway", {}, "no_summary"),
+        ("Error generating summary: Connection error.", {}, "no_summary"),
+        ("Previous conversation was too long to summarize.", {}, "no_summary"),
+        ("upstream connect error or disconnect/reset before headers", {}, "no_summary"),
+        ("The model is overloaded, please try again later.", {}, "no_summary"),
+        ("Rate limit reached for requests", {}, "no_summary"),
+        ("This model's maximum context length is 4096 tokens. However, you requested 5000", {}, "no_summary"),
+        ("I'm sorry, but I can't help with that request.", {}, "no_summary"),
+        ("An unexpected error occurred while processing your request.", {}, "no_summary"),
+        ("Request timed out.", {}, "no_summary"),
+        ("<html><body><h1>504</h1></body></html>", {}, "no_summary"),
+        ("Traceback (most recent call last):\n  File ...", {}, "no_summary"),
+        ('<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>', {}, "no_summary"),
+        ('{"name": "read_file", "arguments": {"path": "a"}}', {}, "no_summary"),
+        ("Okay, let me think about what the user wants here. First I should look at the files.", {}, "empty"),
+        ("We need to produce a summary of the conversation. The agent read four notes and", {}, "empty"),
+        ("Understood.", {}, "empty"),
+        ("Goal:\nDone:\nNext step:\n", {}, "empty"),
+        ("## Goal\nN/A\n## Next\nNone", {}, "empty"),
     ],
 )
 def test_what_is_no_summary_is_refused(bench: Bench, text: str, more: dict[str, Any], cause: str) -> None:
     answer = told(bench.scripted(bench.reply(text, **more)))
     assert isinstance(answer, Refused)
     assert answer.cause == cause
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Goal: mend the build\nErrors open: `make` says Error: rate limit exceeded, try again; it timed out",
+        "Errors open:\n- 502 Bad Gateway from the staging server\nNext step: ask again",
+        "## Goal\nread all\n## Errors\nTraceback (most recent call last) in app.py",
+        "**Goal**\nSay sorry to the customer: the order could not be shipped",
+        "The agent read four of twelve notes; their codes are K0, K1, K2 and K3. Next it reads note 5.",
+        '{"goal": "read all", "done": ["note 1"], "next": "note 2"}',
+        "目标：读完所有笔记。已完成：第一至第四篇。下一步：第五篇。",
+    ],
+)
+def test_a_summary_that_speaks_of_errors_is_one(bench: Bench, text: str) -> None:
+    assert told(bench.scripted(text)) == Summary(text)
+
+
+def test_what_a_model_says_to_itself_before_its_summary_is_left_out(bench: Bench) -> None:
+    answer = told(bench.scripted("Okay, let me write the summary.\n\nGoal: read all\nNext step: note 5"))
+    assert answer == Summary("Goal: read all\nNext step: note 5")
+
+
+def test_a_summary_a_little_over_its_limit_is_shortened_where_it_is_longest(bench: Bench) -> None:
+    done = "\n".join(f"- step {n} of the long list is done" for n in range(50))
+    answer = told(bench.scripted(f"Goal: read all\nDone:\n{done}\nNext step: note 5"), limit_tokens=400)
+    assert isinstance(answer, Summary)
+    assert text_tokens(answer.text) <= 400
+    assert answer.text.startswith("Goal: read all\n")
+    assert answer.text.endswith("Next step: note 5")
+    assert "step 0 of" in answer.text
+    assert "step 49 of" in answer.text
+
+
+def test_a_request_asks_for_every_section(bench: Bench) -> None:
+    ask = bench.scripted("Goal: read all")
+    told(ask)
+    for section in (
+        *("Goal", "User's constraints and corrections", "Done", "In progress", "Decisions and why"),
+        *("Files and their state", "Commands and results", "Errors open", "Next step"),
+    ):
+        assert f"\n{section}:" in ask.seen[0][-1].text
 
 
 def test_a_summary_as_long_as_what_it_replaces_is_none(bench: Bench) -> None:

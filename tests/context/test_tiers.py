@@ -21,7 +21,7 @@ from agentx.context.tiers.markers import markers
 from agentx.context.tiers.prune import prune
 from agentx.context.tiers.summary import by_active_model, by_cheap_model
 from agentx.context.tiers.work import Step, Work
-from agentx.context.view import project
+from agentx.context.view import marker, project
 from agentx.errors import ContextOverflow
 from agentx.wires.messages import Image, Message, ToolCall
 
@@ -73,6 +73,35 @@ def test_old_results_become_markers_and_the_six_newest_stay() -> None:
 def test_short_results_are_not_cleared_and_nothing_is_that_frees_too_little() -> None:
     assert run(markers, work_on(said("go", "task"), *turns(10, 40))).draft is None
     assert run(markers, work_on(said("go", "task"), *turns(6, 9_000))).draft is None
+
+
+def test_what_was_brought_back_is_not_cleared_again_at_once(bench: Bench) -> None:
+    made = [said("go", "task"), *turns(10, 2_000)]
+    work = work_on(*made)
+    transcript = Transcript()
+    for item in work.transcript.between(0):
+        transcript.add(replace(item, restored=item.seq in (3, 7)))
+    first = run(markers, replace(work, transcript=transcript))
+    assert first.draft is not None
+    assert first.draft.marked == (5, 9)
+    second = run(markers, replace(work, transcript=transcript, draft=replace(first.draft, at=transcript.last)))
+    assert second.draft is not None
+    assert second.draft.marked == (3, 5, 7, 9)
+
+
+@given(st.lists(st.text(max_size=400), min_size=7, max_size=30))
+def test_a_marker_is_never_longer_than_what_it_stands_for(texts: list[str]) -> None:
+    made = [
+        said("go", "task"),
+        *(one for n, text in enumerate(texts) for one in (call(f"c{n}"), found(f"c{n}", text))),
+    ]
+    work = work_on(*made, room=Room(fixed=1, ceiling=1, usable=1, target=1, tail=1, summary=1, memory=1))
+    step = run(markers, work)
+    for seq in step.draft.marked if step.draft else ():
+        item = work.transcript.item(seq)
+        assert item is not None
+        assert len(marker(item)) < len(item.message.text)
+        assert text_tokens(marker(item)) <= text_tokens(item.message.text) - 50
 
 
 def test_old_images_become_a_line_of_text_and_the_newest_stay() -> None:

@@ -360,3 +360,44 @@ def test_a_schema_is_cleaned_from_a_copy_as_the_provider_wants_it() -> None:
 
 def test_half_characters_do_not_stop_a_request() -> None:
     assert compact({"text": "a\ud800b"}) == b'{"text":"a?b"}'
+
+
+OPENROUTER = Provider(name="openrouter", card="openrouter", wire="openai", base_url="https://openrouter.ai/api/v1")
+GOOGLE = Provider(
+    name="gemini",
+    card="openai-compatible",
+    wire="openai",
+    base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+)
+
+
+def sent_back(provider: Provider, model: str, message: Message) -> dict[str, Any]:
+    """The assistant's message as it goes to *model*."""
+    told = [Message(role="user", text="look"), message]
+    body = openai_body(Request(model=model, messages=told), provider, Rendered())
+    return json.loads(body)["messages"][1]
+
+
+def test_openrouters_reasoning_goes_back_to_the_model_that_made_it_alone() -> None:
+    details = [{"type": "reasoning.encrypted", "data": "c2VjcmV0", "index": 0}]
+    issuer = dialect_of(OPENROUTER, "openai/gpt-5").issuer
+    message = Message(role="assistant", text="hm", sealed=json.dumps(details), issuer=issuer)
+    assert sent_back(OPENROUTER, "openai/gpt-5", message)["reasoning_details"] == details
+    assert "reasoning_details" not in sent_back(OPENROUTER, "x-ai/grok-4", message)
+    assert "reasoning_details" not in sent_back(GOOGLE, "gemini-3-pro", message)
+
+
+def test_the_signature_of_a_call_goes_back_to_google_alone_and_another_models_call_gets_the_documented_one() -> (
+    None
+):
+    issuer = dialect_of(GOOGLE, "gemini-3-pro").issuer
+    calls = (ToolCall("a", "look", "{}", signature="c2ln"), ToolCall("b", "look", "{}"))
+    own = Message(role="assistant", tool_calls=calls, issuer=issuer)
+    first, second = sent_back(GOOGLE, "gemini-3-pro", own)["tool_calls"]
+    assert first["extra_content"] == {"google": {"thought_signature": "c2ln"}}
+    assert "extra_content" not in second
+    others = Message(role="assistant", tool_calls=calls, issuer="somewhere else")
+    first, second = sent_back(GOOGLE, "gemini-3-pro", others)["tool_calls"]
+    assert first["extra_content"] == {"google": {"thought_signature": "skip_thought_signature_validator"}}
+    assert "extra_content" not in second
+    assert all("extra_content" not in call for call in sent_back(OPENROUTER, "x/y", own)["tool_calls"])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.clip import SMALLEST_CLIP, clip
 from agentx.context.digest import digest
+from agentx.context.index import result_index
 from agentx.context.items import Item
 from agentx.context.measure import text_tokens, water_level
 from agentx.context.tiers.work import Step, Work
@@ -54,7 +55,8 @@ def pruned(work: Work, room: int) -> Checkpoint:
     newest = sum(_size(item, draft) for item in newer if item.seq > work.transcript.tail(draft.upto, 0))
     kept, trims = _words(work, max(int(room * WORDS), room - FRAME - newest - SMALLEST_CLIP))
     rest = room - SAID - sum(min(item.tokens, trims.get(item.seq, item.tokens)) + 4 for item in kept)
-    wanted = FRAME + text_tokens(draft.summary) + text_tokens(draft.memory) if draft.upto else 0
+    record = (draft.summary, draft.index, draft.memory)
+    wanted = FRAME + sum(map(text_tokens, record)) if draft.upto else 0
     seqs = {item.seq for item in kept}
     whole = sum(_size(item, draft) for item in newer if item.seq not in seqs)
     if whole + wanted <= rest:
@@ -63,7 +65,8 @@ def pruned(work: Work, room: int) -> Checkpoint:
     cut, tail_trims, tail_size = _tail(work, newer, max(0, rest // 2))
     rest = max(0, rest - tail_size)
     memory = clip(draft.memory, rest // 4).text if rest // 4 >= SMALLEST_CLIP else ""
-    summary = _told(work, cut, rest - text_tokens(memory), seqs)
+    index = result_index(work.transcript.between(0, cut), min(work.room.index, rest // 6))
+    summary = _told(work, cut, rest - text_tokens(memory) - text_tokens(index), seqs)
     return replace(
         draft,
         upto=cut,
@@ -71,6 +74,7 @@ def pruned(work: Work, room: int) -> Checkpoint:
         marked=tuple(seq for seq in draft.marked if seq > cut),
         trimmed={**tail_trims, **trims} or None,
         memory=memory,
+        index=index,
         summary=summary,
     )
 

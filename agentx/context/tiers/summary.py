@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentx.context.summarise import Refused, Summariser, summarise
+from agentx.context.index import result_index
+from agentx.context.summarise import Summariser, summarise
+from agentx.context.summary_check import Refused
 from agentx.context.tiers.work import Step, Work
 
 SMALLEST_SUMMARY = 64
@@ -47,6 +49,7 @@ async def _summary(work: Work, model: Summariser | None, missing: str) -> Step:
             draft,
             upto=cut,
             summary=told.text,
+            index=result_index(work.transcript.between(0, cut), room.index),
             kept=work.kept,
             marked=tuple(seq for seq in draft.marked if seq in shown),
             imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
