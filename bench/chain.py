@@ -19,8 +19,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from environments import python_with, say
+
 FOLDER = Path(__file__).resolve().parent
-PEERS = FOLDER.parent / ".cache" / "bench-peers"
+PEERS = "bench-peers"
 PINNED = (
     "litellm==1.110.2",
     "pydantic-ai-slim[openai]==2.68.0",
@@ -66,24 +68,6 @@ class Worker:
         """Milliseconds of a call by the clock, or of the client's own *work* in it."""
         taken = self.taken.get(f"{case} {messages}")
         return statistics.median(pair[work] for pair in taken) if taken else None
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def peers_python() -> Path | None:
-    """The Python that has the peers, made when it is not there yet; None where it cannot be made."""
-    python, mark = PEERS / "bin" / "python", PEERS / "pinned"
-    if mark.is_file() and mark.read_text() == "\n".join(PINNED):
-        return python
-    say(f"making {PEERS} with {', '.join(PINNED)} ...")
-    made = subprocess.run([sys.executable, "-m", "venv", PEERS]).returncode == 0
-    if not made or subprocess.run([python, "-m", "pip", "install", "--quiet", *PINNED]).returncode:
-        say("the peers cannot be installed; they are left out")
-        return None
-    mark.write_text("\n".join(PINNED))
-    return python
 
 
 @contextmanager
@@ -226,7 +210,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--no-peers", action="store_true", help="httpx and agentx alone")
     asked = parser.parse_args()
-    ours, theirs = Path(sys.executable), None if asked.no_peers else peers_python()
+    ours, theirs = Path(sys.executable), None if asked.no_peers else python_with(PINNED, PEERS)
     names = [*OURS]
     if theirs is not None:
         names += [

@@ -76,6 +76,17 @@ def _made_for(candidate: Candidate, threshold: int) -> bool:
     return candidate.checkpoint is not None and candidate.checkpoint.threshold * TOO_SMALL >= threshold
 
 
+def steady(allowed: Iterable[Candidate], *, shown: int | None, threshold: int, ceiling: int) -> Candidate | None:
+    """The view that the link was *shown* last (its generation), while it fits and was made for about this budget.
+
+    Its provider has it in its cache: another one, even a less lossy one, would be read anew from the beginning.
+    """
+    for candidate in allowed:
+        if candidate.generation == shown and candidate.measured <= ceiling:
+            return candidate if candidate.checkpoint is None or _made_for(candidate, threshold) else None
+    return None
+
+
 def base_for(found: Iterable[Candidate], *, used: int, in_one_go: int) -> Candidate:
     """Where a new compaction starts: from what was in use, when a model can read that in one go, else from the
     smallest."""

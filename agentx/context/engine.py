@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentx.config.links import Link
 from agentx.context.budget import SMALLEST_REPLY, Budget
-from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy
+from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
@@ -112,9 +112,14 @@ class Context:
         found = candidates(self.state, link.identity, frame.fixed)
         allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
         counted_out = self.policy.counted_out(budget, self.state.replies)
+        shown, ceiling = self.state.shown.get(link.identity), self._ceiling(frame)
         best = None
         if not counted_out:
-            best = least_lossy(allowed, self._ceiling(frame)) or await self._confirmed(found, frame, count)
+            best = (
+                steady(allowed, shown=shown, threshold=budget.threshold, ceiling=ceiling)
+                or least_lossy(allowed, ceiling)
+                or await self._confirmed(found, frame, count)
+            )
         if best is not None:
             view = self._view(best, frame)
             if view.measured <= budget.usable:

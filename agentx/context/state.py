@@ -51,6 +51,8 @@ class State:
     """Tokens: the input and output of each reply since the last compaction, added up."""
     attempts: int = 0
     """Compactions since the last reply that nobody asked for, those that came to nothing included."""
+    shown: dict[str, int] = field(default_factory=dict[str, int])
+    """The generation that each link (its identity) was shown last."""
     thinking: set[str] = field(default_factory=set[str])
     """Links (by identity) that think before they answer."""
     calling: set[str] = field(default_factory=set[str])
@@ -87,7 +89,7 @@ class State:
         if known is None:
             return
         generation, last, estimate, fixed, link = known
-        self.generation = generation
+        self.generation = self.shown[link] = generation
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         self.attempts = 0

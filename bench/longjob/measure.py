@@ -70,6 +70,11 @@ def measured(servers: Sequence[FaultServer], job: LongJob) -> Measured:
     return found
 
 
+def answered(server: FaultServer) -> int:
+    """How many turns *server* has answered so far."""
+    return sum(seen.kept is not None and kind_of(seen) == "turn" for seen in server.chats)
+
+
 def kind_of(seen: Seen) -> Kind:
     asked = seen.body.get("max_completion_tokens", seen.body.get("max_tokens"))
     if asked is not None and asked <= SMALLEST_ANSWER:

@@ -80,7 +80,90 @@ def agentx(order: Order, policy: str) -> Say:
     return say
 
 
-AGENTS: dict[str, Callable[[Order], Say]] = {}
+def langchain(order: Order) -> Say:
+    """`create_agent` with SummarizationMiddleware. That has no trigger of its own: it gets the share that its
+    documentation shows; all the rest is as it comes. A chain is ModelFallbackMiddleware."""
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import SummarizationMiddleware
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    models, fallback = chat_models(order)
+    summarises = SummarizationMiddleware(model=models[0], trigger=("fraction", 0.8))
+    return graph(
+        create_agent(
+            models[0],
+            tools=plain_tools(Path(order["workspace"])),
+            middleware=[summarises, *fallback],
+            checkpointer=InMemorySaver(),
+        )
+    )
+
+
+def deepagents(order: Order) -> Say:
+    """`create_deep_agent` on the workspace, all settings as they come. A chain is ModelFallbackMiddleware."""
+    from deepagents import create_deep_agent
+    from deepagents.backends import FilesystemBackend
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    models, fallback = chat_models(order)
+    backend = FilesystemBackend(root_dir=order["workspace"], virtual_mode=True)
+    return graph(create_deep_agent(models[0], middleware=fallback, backend=backend, checkpointer=InMemorySaver()))
+
+
+def chat_models(order: Order) -> tuple[list[Any], list[Any]]:
+    """A model for each link, which knows its window, and the middleware that falls back to the later ones."""
+    from langchain.agents.middleware import ModelFallbackMiddleware
+    from langchain_openai import ChatOpenAI
+
+    models = [
+        ChatOpenAI(model=MODEL, base_url=link["url"], api_key=KEY, profile={"max_input_tokens": link["window"]})
+        for link in order["links"]
+    ]
+    return models, [ModelFallbackMiddleware(*models[1:])] if models[1:] else []
+
+
+def plain_tools(workspace: Path) -> list[Callable[..., str]]:
+    def read_file(path: str) -> str:
+        """Read a file of the workspace."""
+        return (workspace / path).read_text()
+
+    def write_file(path: str, content: str) -> str:
+        """Write a file of the workspace."""
+        (workspace / path).parent.mkdir(exist_ok=True)
+        (workspace / path).write_text(content)
+        return f"wrote {path}"
+
+    return [read_file, write_file]
+
+
+def graph(made: Any) -> Say:
+    settings = {"configurable": {"thread_id": "1"}, "recursion_limit": 100_000}
+
+    def say(text: str | None) -> None:
+        made.invoke(None if text is None else {"messages": [("user", text)]}, settings)
+
+    return say
+
+
+def openhands(order: Order) -> Say:
+    """A conversation with the condenser of the default agent. A chain is a FallbackStrategy."""
+    from with_openhands import conversation
+
+    made = conversation(Path(order["workspace"]), order["links"], model=MODEL, key=KEY)
+
+    def say(text: str | None) -> None:
+        if text is not None:
+            made.send_message(text)
+        made.run()
+
+    return say
+
+
+AGENTS: dict[str, Callable[[Order], Say]] = {
+    "langchain": langchain,
+    "deepagents": deepagents,
+    "openhands": openhands,
+}
 
 
 def agent(name: str, order: Order) -> Say:

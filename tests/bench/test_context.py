@@ -14,37 +14,50 @@ import pytest
 from agentx.context.policies import POLICIES
 
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "context.py"
-TURNS = 24
+TURNS, WINDOW = 24, 8_192
 
 
-@cache
-def runs() -> dict[str, dict[str, Any]]:
-    """What came of the short job, by system."""
+FACTS = {
+    "task": 6,
+    "corrections": 1,
+    "early results": 1,
+    "middle results": 1,
+    "late results": 1,
+    "decisions": 1,
+}
+
+
+def runs(case: str, *options: str) -> dict[str, dict[str, Any]]:
+    """What came of a short job in *case*, by system."""
     done = subprocess.run(
-        [sys.executable, BENCH, "--json", "--no-peers", "--turns", str(TURNS), "--window", "8192"],
+        [sys.executable, BENCH, "--json", "--no-peers", "--turns", str(TURNS), *options],
         capture_output=True,
         text=True,
         check=True,
     )
-    return {run["system"]: run for run in json.loads(done.stdout)["runs"]}
+    return {run["system"]: run for run in json.loads(done.stdout)["cases"][case]}
+
+
+@cache
+def small_window() -> dict[str, dict[str, Any]]:
+    return runs("one model", "--no-chain", "--window", str(WINDOW))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_does_the_whole_job_within_its_window(policy: str) -> None:
-    run = runs()[f"agentx {policy}"]
+    run = small_window()[f"agentx {policy}"]
     seen = run["seen"]
     assert (seen["turns"], seen["overflows"], run["troubles"]) == (TURNS, 0, [])
-    assert seen["largest"] < 8192
+    assert seen["largest"] < WINDOW
 
 
 def test_the_default_policy_compacts_and_keeps_every_fact() -> None:
-    seen = runs()["agentx half-window"]["seen"]
+    seen = small_window()["agentx half-window"]["seen"]
     assert seen["summaries"] > 0
-    assert seen["kept"] == {
-        "task": 6,
-        "corrections": 1,
-        "early results": 1,
-        "middle results": 1,
-        "late results": 1,
-        "decisions": 1,
-    }
+    assert seen["kept"] == FACTS
+
+
+def test_on_a_chain_the_second_model_takes_turns_and_nothing_is_refused_or_lost() -> None:
+    seen = runs("chain", "--only", "agentx half-window")["agentx half-window"]["seen"]
+    assert min(seen["by_link"]) > 0
+    assert (sum(seen["by_link"]), seen["overflows"], seen["kept"]) == (TURNS, 0, FACTS)

@@ -112,6 +112,24 @@ def test_a_large_model_that_outgrows_its_threshold_does_not_fall_to_a_small_mode
     assert view.measured <= 100_000
 
 
+def test_a_link_keeps_the_view_that_it_was_shown_last_and_its_cached_beginning(bench: Bench) -> None:
+    """Views that a small model was shown meanwhile would show a little more than its own compaction."""
+    bench.start()
+    fill(bench, 60_000)
+    bench.turn(bench.view(32_000, bench.scripted(SUMMARY), model="small"), model="small")
+    fill(bench, 20_000)
+    bench.turn(bench.view(200_000, None, model="large"), model="large")
+    fill(bench, 30_000)
+    before = bench.view(200_000, bench.scripted("the large model's own summary"), model="large")
+    assert "the large model's own summary" in bench.text(before)
+    for _ in range(3):
+        bench.turn(before, model="large")
+        fill(bench, 5_000)
+        view = bench.view(200_000, None, model="large")
+        assert view.messages[: len(before.messages)] == before.messages
+        before = view
+
+
 def test_the_providers_count_decides_and_not_the_estimate(bench: Bench) -> None:
     bench.start()
     fill(bench, 10_000)
