@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check test-real bench bench-chain bench-context clean
+.PHONY: demo test check test-real bench bench-chain bench-context bench-long clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ test-real: $(STAMP)   ## tests on real llama.cpp and Ollama servers; gets them f
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/windows.py
+
+bench-long: $(STAMP)  ## own time of a turn and memory at 10,000 entries (3 minutes)
+	$(BIN)/python bench/long.py
 
 bench-chain: $(STAMP)  ## the chain next to other fallback chains, which it installs under .cache/ (10 minutes)
 	$(BIN)/python bench/chain.py

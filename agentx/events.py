@@ -34,7 +34,8 @@ class Event:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted(Event):
     """`limits` maps `cost`, `hours`, `turns`, `tokens` to a number or null; `caps` maps links that are only used
-    within a cap to US dollars, or to null where it is `limits.cost`."""
+    within a cap to US dollars, or to null where it is `limits.cost`. `instructions` is what AGENTS.md takes of
+    every request, in tokens (estimated)."""
 
     type = "job.started"
     task: str
@@ -44,18 +45,20 @@ class JobStarted(Event):
     version: str
     name: str | None = None
     caps: Fields = field(default_factory=no_fields)
+    instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed(Event):
     """A process took the job up again; `reason` says why it had ended before. `seen` (UTC, ISO form) is when a
-    process that died without a word was last known to wait."""
+    process that died without a word was last known to wait. `instructions` is as in `job.started`."""
 
     type = "job.resumed"
     reason: str
     version: str
     seen: str | None = None
     caps: Fields = field(default_factory=no_fields)
+    instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

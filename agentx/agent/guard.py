@@ -27,6 +27,9 @@ class LoopGuard:
 
     A call is told of at 3 repetitions among the last `near` calls and is `stuck` at 8. A round of any length is
     told of after 20 calls in a row that were all made before with the same result, and is `stuck` after 40.
+
+    A compaction takes results out of the model's view: to ask for them again is no loop (`compacted`). Only a job
+    in which nothing new comes from one compaction to the next, four times in a row, is one.
     """
 
     tell_at: int = 3
@@ -34,10 +37,15 @@ class LoopGuard:
     near: int = 24
     tell_stale_at: int = 20
     stop_stale_at: int = 40
+    stop_idle_at: int = 4
     memory: int = 400
     seen: tuple[str, ...] = ()
     stale: int = 0
     """How many calls in a row brought nothing new."""
+    known: frozenset[str] = frozenset()
+    """What was seen before the last compaction."""
+    idle: int = 0
+    """How many compactions in a row nothing new came before."""
 
     def after(self, name: str, arguments: Mapping[str, Any], result: str) -> LoopGuard:
         """The guard that also knows this call; order of arguments does not matter."""
@@ -47,6 +55,12 @@ class LoopGuard:
         mark = hashlib.sha256(sorted_text.encode("utf-8", "replace")).hexdigest()
         stale = self.stale + 1 if mark in self.seen else 0
         return replace(self, seen=(*self.seen, mark)[-self.memory :], stale=stale)
+
+    def compacted(self) -> LoopGuard:
+        """The guard of a view that does not show what was seen before."""
+        seen = frozenset(self.seen)
+        idle = self.idle + 1 if seen and seen <= self.known else 0
+        return replace(self, seen=(), stale=0, known=self.known | seen, idle=idle)
 
     @property
     def repetitions(self) -> int:
@@ -60,11 +74,15 @@ class LoopGuard:
 
     @property
     def stuck(self) -> bool:
-        return self.repetitions >= self.stop_at or self.stale >= self.stop_stale_at
+        return (
+            self.repetitions >= self.stop_at or self.stale >= self.stop_stale_at or self.idle >= self.stop_idle_at
+        )
 
     @property
     def why(self) -> str:
         """What is wrong when it is `stuck`, without the name of the last call."""
+        if self.idle >= self.stop_idle_at:
+            return f"brought nothing new through {self.idle} compactions: all calls were made before"
         if self.repetitions >= self.stop_at:
             return f"gave the same result {self.repetitions} times"
         return f"ended a round of {self.stale} calls that were all made before, with the same results"

@@ -47,6 +47,8 @@ class Agent:
         self.totals = totals
         self.until = until
         self.guard = LoopGuard()
+        self.generation = 0
+        """The newest compaction that a view was made with."""
         self.nudges: dict[str, int] = {}
         self.check_said = ""
 
@@ -61,6 +63,9 @@ class Agent:
             self.deliver()
             check_limits(self.limits, self.totals())
             reply = await self.turns.turn()
+            if self.turns.context.state.generation > self.generation:
+                self.generation = self.turns.context.state.generation
+                self.guard = self.guard.compacted()
             if (ending := await self._after(reply)) is not None:
                 return ending
 

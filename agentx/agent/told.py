@@ -119,9 +119,13 @@ class Told:
         What a provider adds to a prompt shows in its first count: a later one is judged by those before it, the
         first by the window that held it.
         """
-        usage, most = reply.usage, most_tokens(request.messages, request.tools)
+        usage = reply.usage
         if usage is None:
             return reply
+        characters = sum(len(message.text) for message in request.messages)
+        if usage.input <= min(characters, request.estimate * MOST_TOKENS_PER_ESTIMATED // 2):
+            return reply  # nearly always: no bytes need to be counted
+        most = most_tokens(request.messages, request.tools)
         if view is not None and (self.context.calibrated(link) or usage.input > view.window):
             most = min(most, MOST_TOKENS_PER_ESTIMATED * view.measured)
         if usage.input <= most:

@@ -83,7 +83,10 @@ class Turns:
             now=now,
         )
         self._views: dict[str, View] = {}
+        self._frames: dict[tuple[bool, int], tuple[str, tuple[Tool, ...]]] = {}
         self._answered: set[str] = set()
+        self._counted = (0, 0)
+        """Up to which entry replies were counted, and how many there are."""
 
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
@@ -101,10 +104,15 @@ class Turns:
         return self.context.policy.result_limit(budget, factor=self.context.factor(link))
 
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
-        """System prompt and tools for *budget*: short ones where the window is small."""
+        """System prompt and tools for *budget*: short ones where the window is small. Always the same ones."""
         terse = budget.window < TERSE_BELOW
+        shown = fitting(self.instructions, int(budget.usable * INSTRUCTIONS_SHARE))
+        if (terse, shown) not in self._frames:
+            self._frames[terse, shown] = self._frame(terse, shown)
+        return self._frames[terse, shown]
+
+    def _frame(self, terse: bool, shown: int) -> tuple[str, tuple[Tool, ...]]:
         instructions = self.instructions
-        shown = fitting(instructions, int(budget.usable * INSTRUCTIONS_SHARE))
         if shown < len(instructions):
             instructions = instructions[:shown] + "\n[AGENTS.md goes on; read the file for the rest]"
         system = prompts.system_prompt(
@@ -236,7 +244,11 @@ class Turns:
 
     def _with_own_ids(self, reply: Reply, link: Link) -> Reply:
         """Providers repeat ids (`call_0` each time): ours are unique in the job and fit every provider."""
-        made = self.journal.query("select count(*) from entries where type = 'reply'")[0][0]
+        seen, made = self._counted
+        rows = self.journal.query(
+            "select count(*), max(seq) from entries where type = 'reply' and seq > ?", (seen,)
+        )
+        self._counted = seen, made = rows[0][1] or seen, made + rows[0][0]
         calls = tuple(
             replace(call, id=f"c{made + 1}_{number}") for number, call in enumerate(reply.message.tool_calls, 1)
         )

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from agentx.cli.output import clean, local_time
 from agentx.cli.provisional import Provisional
-from agentx.cli.words import count, duration, failures, lost, meter, short
+from agentx.cli.words import count, duration, failures, instructed, lost, meter, short
 from agentx.events import (
     BreakerChanged,
     Compacted,
@@ -54,10 +54,10 @@ class Teller:
         """The line for *event*, where *said* is what a tool answered; None for what people need not see."""
         match event:
             case JobStarted():
-                return f"job: {' → '.join(event.chain)} · {event.workspace}"
+                return f"job: {' → '.join(event.chain)} · {event.workspace}{instructed(event.instructions)}"
             case JobResumed():
                 self.died = set(self.started)
-                return f"resumed (was {event.reason})"
+                return f"resumed (was {event.reason}){instructed(event.instructions)}"
             case LinkSelected():
                 return self._link(event)
             case LinkSwitched():

@@ -12,6 +12,7 @@ import click
 
 from agentx.cli.output import answer, answer_json, tell
 from agentx.cli.session import Session
+from agentx.cli.words import instructed
 from agentx.config.links import Link
 from agentx.errors import UsageError
 from agentx.jobs.lock import held
@@ -144,15 +145,18 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
 
     from agentx.cli.foreground import links_of
     from agentx.cli.windows import rows_of
+    from agentx.context.measure import text_tokens
     from agentx.jobs.run import limits_of
+    from agentx.jobs.workspace import instructions_of
 
     config = session.config(Path(order.workspace))
     links: tuple[Link, ...] = links_of(session, config, order)
     rows = asyncio.run(rows_of(session, links, refresh=False))
     limits = limits_of(config).to_json()
+    instructions = text_tokens(instructions_of(Path(order.workspace)).text)
     if as_json:
         told = {"task": order.task, "workspace": order.workspace, "until": order.until}
-        answer_json(told | {"links": rows, "limits": limits})
+        answer_json(told | {"links": rows, "limits": limits, "instructions": instructions})
         return 0
     answer("would run with")
     for link, row in zip(links, rows, strict=True):
@@ -166,6 +170,6 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
     shown = ", ".join(f"{key} {value:g}" for key, value in limits.items() if value is not None)
     answer(f"  limits    {shown or 'none'}")
     answer(f"  until     {order.until or 'the model says that it is finished'}")
-    answer(f"  workspace {order.workspace}")
+    answer(f"  workspace {order.workspace}{instructed(instructions)}")
     answer("nothing was sent")
     return 0

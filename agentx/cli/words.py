@@ -68,3 +68,8 @@ def failures(totals: Mapping[str, Any]) -> str:
         return ""
     kinds = sorted(attempts.items(), key=lambda pair: (-pair[1], pair[0]))
     return f"{count(sum(attempts.values()), 'failed attempt')} ({', '.join(f'{n} {kind}' for kind, n in kinds)})"
+
+
+def instructed(tokens: int) -> str:
+    """What AGENTS.md costs: ` · AGENTS.md: about 312 tokens of each request`; empty where there is none."""
+    return f" · AGENTS.md: about {count(tokens, 'token')} of each request" if tokens else ""

@@ -80,6 +80,7 @@ class Context:
         counter: Callable[[str], int | None] = count_tokens,
         cheap: Ask | None = None,
         cheap_window: int = 0,
+        goal: str | None = None,
     ) -> None:
         self.journal = journal
         self.policy = policy_named(policy) if isinstance(policy, str) else policy
@@ -90,7 +91,9 @@ class Context:
         self.counter = counter
         self.cheap = cheap
         self.cheap_window = cheap_window
+        self.goal = goal
         self.state = State()
+        self._tools: tuple[tuple[Tool, ...], int] | None = None
 
     async def view(
         self,
@@ -251,15 +254,18 @@ class Context:
         self.state.judged = None  # replies of an earlier process were judged there
 
     def _frame(self, link: Link, budget: Budget, system: str, tools: Sequence[Tool]) -> Frame:
-        fixed = message_tokens(Message(role="system", text=system)) + tools_tokens(tools)
-        return Frame(link, budget, system, tuple(tools), fixed, self.state.calibration(link.identity).factor)
+        tools = tuple(tools)
+        if self._tools is None or self._tools[0] is not tools:  # the same ones at nearly every turn
+            self._tools = tools, tools_tokens(tools)
+        fixed = message_tokens(Message(role="system", text=system)) + self._tools[1]
+        return Frame(link, budget, system, tools, fixed, self.state.calibration(link.identity).factor)
 
     def _must(self, frame: Frame) -> int:
         """The plain estimate of the user's words and the newest exchange, each only as far as it may claim."""
         transcript = self.state.transcript
         most = int(MUST_SHARE * frame.budget.threshold / frame.factor)
         newest = transcript.tokens_after(transcript.tail(0, 0))
-        return min(most, sum(item.tokens for item in transcript.said)) + min(most, newest)
+        return min(most, transcript.said_tokens) + min(most, newest)
 
     def _ceiling(self, frame: Frame) -> int:
         return ceiling(frame.budget, frame.fixed + self._must(frame), frame.factor)
@@ -322,7 +328,11 @@ class Context:
         factor = max(factor, base.factor)
         room = room_for(self.policy, budget, fixed=frame.fixed, must=self._must(frame), factor=factor)
         memory = memory_text(
-            self.state.ledger, room.memory, read_file=self.read_file, background=self.background()
+            self.state.ledger,
+            room.memory,
+            read_file=self.read_file,
+            background=self.background(),
+            goal=self.goal,
         )
         thinking = THINKING if link.identity in self.state.thinking else 0
         wish = Wish(

@@ -59,6 +59,8 @@ class Transcript:
         self._sums: list[int] = [0]
         self.said: list[Item] = []
         """The task and what the user said later."""
+        self.said_tokens = 0
+        """The plain estimate of all of that."""
 
     def add(self, item: Item) -> None:
         self._items.append(item)
@@ -66,6 +68,7 @@ class Transcript:
         self._sums.append(self._sums[-1] + item.tokens)
         if item.kind in ("task", "user"):
             self.said.append(item)
+            self.said_tokens += item.tokens
 
     @property
     def last(self) -> int:

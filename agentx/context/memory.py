@@ -1,4 +1,4 @@
-"""What comes back after a compaction besides the summary: plan, notes, running commands, edited files."""
+"""What comes back after a compaction besides the summary: goal, plan, notes, running commands, edited files."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Ledger:
         elif isinstance(event, NotesUpdated):
             self.notes = event.text
         elif isinstance(event, ToolEnded) and event.ok and (path := self._asked.pop(event.id, None)):
+            if path == NOTES_FILE:
+                return
             if path in self.edited:
                 self.edited.remove(path)
             self.edited.append(path)
@@ -56,19 +58,27 @@ class Ledger:
 
 
 def memory_text(
-    ledger: Ledger, limit_tokens: int, *, read_file: Callable[[str], str | None], background: str
+    ledger: Ledger,
+    limit_tokens: int,
+    *,
+    read_file: Callable[[str], str | None],
+    background: str,
+    goal: str | None = None,
 ) -> str:
     """The text that goes back into a view, at most *limit_tokens* (plain estimate); empty when there is nothing.
 
-    Files are read now, not remembered: a view must not show what is no longer true.
+    *goal* is the command that must succeed before the task is finished. Files, the notes too, are read now, not
+    remembered: a view must not show what is no longer true. Notes that are gone from disk come from the journal.
     """
     if limit_tokens < SMALLEST_CLIP:
         return ""
     parts: list[str] = []
+    if goal:
+        parts.append(f"The task is not finished before this command succeeds:\n{goal}")
     if items := ledger.open_items:
         parts.append("Open items of the plan:\n" + "\n".join(f"- [ ] {item}" for item in items))
-    if ledger.notes.strip():
-        parts.append(f"{NOTES_FILE}:\n{ledger.notes.strip()}")
+    if notes := (read_file(NOTES_FILE) or ledger.notes).strip():
+        parts.append(f"{NOTES_FILE}:\n{notes}")
     if background.strip():
         parts.append(f"Commands running in the background:\n{background.strip()}")
     left = limit_tokens - sum(text_tokens(part) + 1 for part in parts)

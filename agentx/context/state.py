@@ -16,6 +16,8 @@ from agentx.journal import Entry, Journal
 from agentx.wires.messages import Message
 
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
+NEAR = 1.1
+"""Of two views whose sizes are nearer than this, the smaller one does for both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class State:
     transcript: Transcript = field(default_factory=Transcript)
     ledger: Ledger = field(default_factory=Ledger)
     checkpoints: dict[int, Checkpoint] = field(default_factory=dict[int, Checkpoint])
-    """By generation: the seq of the entry that holds it."""
+    """By generation: the seq of the entry that holds it. Those that show hardly more than another are let go, so
+    that a job of a thousand compactions keeps some dozens."""
     samples: dict[tuple[str, int], Sample] = field(default_factory=dict[tuple[str, int], Sample])
     """The newest for each link (its identity) and generation."""
     calibrations: dict[str, Calibration] = field(default_factory=dict[str, Calibration])
@@ -122,9 +125,27 @@ class State:
             return
         self.replies = 0
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
+        self._thin_out(seq)
         self.pending = Pending(
             seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
         )
+
+    def _thin_out(self, newest: int) -> None:
+        """Let go of checkpoints, but for the *newest* and those in use, that show hardly more than a smaller one.
+
+        What came since is the same for all, so two views that are near each other stay so.
+        """
+        asked_for = max((seq for seq, one in self.checkpoints.items() if one.instead), default=newest)
+        used = {newest, asked_for, *self.shown.values()}
+        sizes = {seq: one.tokens + self.transcript.tokens_after(one.at) for seq, one in self.checkpoints.items()}
+        smaller = 0
+        for seq in sorted(sizes, key=lambda seq: (sizes[seq], -seq)):
+            if seq in used or sizes[seq] > smaller * NEAR:
+                smaller = sizes[seq]
+            else:
+                del self.checkpoints[seq]
+        kept = {0, *self.checkpoints}
+        self.samples = {key: one for key, one in self.samples.items() if key[1] in kept}
 
 
 def _counted(usage: Mapping[str, Any], payload: Mapping[str, Any]) -> int:

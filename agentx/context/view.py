@@ -14,7 +14,7 @@ from agentx.wires.messages import Message, ToolCall
 
 NO_RESULT = "No result was recorded for this call. It may have run or not: check before you repeat it."
 NO_IMAGE = "[image left out]"
-SAID_LATER = "[The user said later; this still holds:]"
+SAID_LATER = "[The user said later; this still holds, and of what differs the newest:]"
 EMPTY_SUMMARY = "(nothing was noted)"
 
 

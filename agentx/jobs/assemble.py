@@ -108,6 +108,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
+        goal=order.until,
         cheap=None
         if cheap is None
         else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),

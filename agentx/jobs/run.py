@@ -11,15 +11,18 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from agentx import __version__
 from agentx.agent.ending import Ending, ending_of, interrupted, unfinished
+from agentx.context.measure import text_tokens
 from agentx.errors import AgentxError, StateError
 from agentx.events import JobEnded, JobResumed, JobStarted, Warned, utc
 from agentx.jobs.assemble import Surroundings, assemble, key_values, limits_of, write_log
 from agentx.jobs.lock import JobLock, Owner
 from agentx.jobs.meter import SEEN, totals
 from agentx.jobs.store import Job, Order
+from agentx.jobs.workspace import instructions_of
 from agentx.journal import Journal
 from agentx.tools.cleaning import Redactor
 from agentx.wires.messages import Message
@@ -50,6 +53,7 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
     order = Order.from_json(journal.meta("order") or "{}")
     limits = limits_of(around.config)
     caps = {link.name: link.max_cost for link in around.links if link.on_consent}
+    instructions = text_tokens(instructions_of(Path(order.workspace)).text)
     if journal.last("job.started") is None:
         started = JobStarted(
             task=order.task,
@@ -59,6 +63,7 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
             version=__version__,
             name=order.name,
             caps=caps,
+            instructions=instructions,
         )
         journal.append(started, {"message": Message(role="user", text=order.task).to_json()}, durable=True)
     else:
@@ -67,7 +72,10 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
         reason = ended.ending if ended else "interrupted"
         seen = journal.meta(SEEN) if ended is None else None
         seen_at = utc(float(seen)) if seen else None
-        journal.append(JobResumed(reason=reason, version=__version__, seen=seen_at, caps=caps))
+        resumed = JobResumed(
+            reason=reason, version=__version__, seen=seen_at, caps=caps, instructions=instructions
+        )
+        journal.append(resumed)
         for letter in journal.letters("stop"):
             journal.take(letter)
     journal.set_meta("owner", json.dumps(asdict(Owner.current())))

@@ -48,7 +48,7 @@ def read_text(workspace: Path, path: str) -> str | None:
     try:
         if not _is_own_file(workspace, file) or file.stat().st_size > LARGEST_READ:
             return None
-        return file.read_text(encoding="utf-8")
+        return clean(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 

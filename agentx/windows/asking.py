@@ -85,25 +85,25 @@ class Asker:
 
     def came_late(self, link: Link) -> bool:
         """An answer for *link* has come that nobody waited for."""
-        server = _server(link)
-        return any(
-            task.done() and key[1] == link.key_variable and _host(key[0].url) == server
-            for key, task in self._coming.items()
-        )
+        late = [key for key, task in self._coming.items() if task.done() and key[1] == link.key_variable]
+        server = _server(link) if late else ""
+        return any(_host(key[0].url) == server for key in late)
 
     def reached(self, link: Link) -> None:
         """This link's server answers: only routes that it does not have are left alone."""
-        server = _server(link)
-        self._keep(lambda ask, trouble: trouble.final or _host(ask.url) != server)
+        if any(not trouble.final for trouble in self._troubles.values()):
+            server = _server(link)
+            self._keep(lambda ask, trouble: trouble.final or _host(ask.url) != server)
 
     def trouble(self, link: Link) -> Trouble | None:
         """The newest failure to reach the server of *link* at all."""
-        server = _server(link)
-        found = [
-            trouble
-            for (ask, variable), trouble in self._troubles.items()
-            if trouble.unreachable and variable == link.key_variable and _host(ask.url) == server
+        lost = [
+            (ask, one)
+            for (ask, key), one in self._troubles.items()
+            if one.unreachable and key == link.key_variable
         ]
+        server = _server(link) if lost else ""
+        found = [trouble for ask, trouble in lost if _host(ask.url) == server]
         return max(found, key=lambda one: one.at, default=None)
 
     def says_no(self, link: Link, answers: Answers) -> bool:

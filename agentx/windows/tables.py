@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.abc import Traversable
 from pathlib import Path
@@ -41,6 +41,10 @@ class Tables:
     """Entries of each file, the most important file first."""
 
     files: tuple[Mapping[str, Entry], ...] = ()
+    _found: dict[tuple[str, ...], Window | None] = field(
+        default_factory=dict[tuple[str, ...], Window | None], init=False, repr=False, compare=False
+    )
+    """What was looked up: a hundred globs are compared once for a link, not at every turn."""
 
     def window(self, link: Link) -> Window | None:
         """What the tables say of *link*: in each file its exact name, else the longest glob that fits, else its
@@ -51,6 +55,12 @@ class Tables:
         names = [f"{link.provider.name}/{link.model}"]
         if not link.provider.self_hosted:
             names.append(f"{link.provider.card}/{link.model}")
+        key = tuple(names)
+        if key not in self._found:
+            self._found[key] = self._look_up(names)
+        return self._found[key]
+
+    def _look_up(self, names: list[str]) -> Window | None:
         for entries in self.files:
             for name in names:
                 if name in entries:

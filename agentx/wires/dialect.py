@@ -31,7 +31,9 @@ def openai_body(request: Request, provider: Provider, rendered: Rendered) -> byt
         messages = marked_messages(messages, dialect.cache)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
     if request.tools:
-        body["tools"] = openai_tools(request.tools, dialect.schemas)
+        body["tools"] = rendered.once(
+            "tools", dialect.schemas, lambda: openai_tools(request.tools, dialect.schemas), request.tools
+        )
     if request.max_tokens is not None:
         body[dialect.output_field] = request.max_tokens
     if request.temperature is not None and dialect.temperature:
@@ -54,7 +56,9 @@ def ollama_body(request: Request, provider: Provider, rendered: Rendered) -> byt
         "messages": ollama_messages(request.messages, dialect, rendered),
     }
     if request.tools:
-        body["tools"] = openai_tools(request.tools, dialect.schemas)
+        body["tools"] = rendered.once(
+            "tools", dialect.schemas, lambda: openai_tools(request.tools, dialect.schemas), request.tools
+        )
     options: dict[str, Any] = {}
     if request.num_ctx is not None:
         options["num_ctx"] = request.num_ctx

@@ -29,7 +29,7 @@ class Piece:
     """One message and what was made of it. As both are held, nothing else can get their identities."""
 
     source: object
-    made: Json
+    made: Any
     rules: Hashable
     text: bytes = b""
     """Its bytes behind a comma; empty until they are wanted."""
@@ -53,6 +53,15 @@ class Rendered:
         self._made: dict[int, Piece] = {}
         self._each: dict[Hashable, Run] = {}
         self._texts = Run()
+        self._whole: dict[str, Piece] = {}
+
+    def once(self, name: str, rules: Hashable, make: Callable[[], Any], source: object) -> Any:
+        """What *make* makes of *source* for the field *name*; it is asked again only for another source or other
+        *rules*. What comes back is not to be changed."""
+        known = self._whole.get(name)
+        if known is None or known.source is not source or known.rules != rules:
+            known = self._whole[name] = Piece(source, make(), rules)
+        return known.made
 
     def each(self, rules: Hashable, make: Callable[[Source], Json], sources: Sequence[Source]) -> list[Json]:
         """What *make* makes of each of *sources*; it is asked once for each while its result is kept. *rules*
@@ -76,6 +85,10 @@ class Rendered:
             parts.append(b"," + compact(name) + b":")
             if name == "messages":
                 parts += self._list(value)
+            elif name in self._whole and value is self._whole[name].made:
+                piece = self._whole[name]
+                piece.text = piece.text or compact(value)
+                parts.append(piece.text)
             else:
                 parts.append(compact(value))
         parts[:1] = [b"{" + parts[0][1:]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentx.config.links import Provider
 from agentx.wires.dialect import ollama_body, openai_body
-from agentx.wires.messages import Image, Message, Request, ToolCall
+from agentx.wires.messages import Image, Message, Request, Tool, ToolCall
 from agentx.wires.rendered import Rendered, compact
 
 TEXT = st.text(max_size=12) | st.sampled_from(["", " ", "é", "\ud800", "a" * 40])
@@ -27,6 +27,8 @@ MESSAGES = st.lists(
     ),
     max_size=6,
 )
+SCHEMA = {"$schema": "x", "type": "object", "properties": {"a": {"type": "array"}}}
+TOOLS = ((), (Tool("a", "b", SCHEMA), Tool("c", "d", {})), (Tool("a", "e", SCHEMA),))
 PROVIDERS = [
     Provider(name="p", card=card, wire="openai", base_url=f"https://{host}/v1")
     for card, host in (("x", "example.com"), ("mistral", "api.mistral.ai"), ("openrouter", "openrouter.ai"))
@@ -37,11 +39,12 @@ PROVIDERS = [
 def test_what_is_kept_never_changes_the_bytes(parts: list[list[Message]], provider: Provider, most: int) -> None:
     """A history that grows, is asked of two models and starts anew, with little, some and much room to keep."""
     kept, history = Rendered(most), list[Message]()
-    for part in [*parts, *parts]:
+    for turn, part in enumerate([*parts, *parts]):
         history = [*history, *part]
+        tools = TOOLS[turn // 2 % 3]
         for model in ("m", "anthropic/claude-x"):
             for messages in (history, part, history):
-                request = Request(model=model, messages=messages, max_tokens=5)
+                request = Request(model=model, messages=messages, tools=tools, max_tokens=5)
                 assert openai_body(request, provider, kept) == openai_body(request, provider, Rendered())
                 assert ollama_body(request, provider, kept) == ollama_body(request, provider, Rendered())
 
