@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from agentx.agent.spend import Purse
 from agentx.agent.told import Told
 from agentx.chain import ledger
-from agentx.chain.classify import classify
+from agentx.chain.classify import Failure, classify
 from agentx.chain.health import Health
 from agentx.chain.returns import small_request
 from agentx.chain.single import Alone
 from agentx.config.links import Link
 from agentx.context.engine import Ask, Truncation, View
-from agentx.context.measure import message_tokens
+from agentx.context.measure import estimate, message_tokens
+from agentx.context.summarise import Other
 from agentx.context.truncation import padding, probed_window
 from agentx.errors import CapReached, RequestFailed
 from agentx.windows.overflow import read_overflow
@@ -42,6 +44,7 @@ class Aside:
         purse: Purse,
         timers: Timers,
         now: Callable[[], float],
+        sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self.told = told
         self.registry = registry
@@ -51,6 +54,9 @@ class Aside:
         self.purse = purse
         self.timers = timers
         self.now = now
+        self.sleep = sleep
+        self._no_summary: set[str] = set()
+        """Links, by identity, whose last summary failed."""
         self._reads: dict[str, int] = {}
         """Tokens that a link, by identity, was found to read in a probe."""
 
@@ -61,58 +67,100 @@ class Aside:
         self.told.reply(link, await self.wires(link).ask(request, timers), "probe", None)
 
     def summariser(self, link: Link) -> Ask:
-        """What asks *link*, whose turn it is, for a summary."""
-        return lambda messages, max_tokens: self._summary(link, messages, max_tokens)
+        """What asks *link*, a link of the chain, for a summary. Its failure is the summary's alone: the turns that
+        it is asked for may go well."""
+        alone = self._alone(charged=False)
+        return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
 
     def cheap_summariser(self, link: Link) -> Ask:
         """What asks *link* for a summary, whosever turn it is: not while it rests, and a failure lets it rest."""
-        alone = Alone(health=self.health, wires=self.wires, now=self.now)
+        alone = self._alone(charged=True)
         return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
 
-    async def _summary(
-        self, link: Link, messages: Sequence[Message], max_tokens: int, alone: Alone | None = None
-    ) -> Reply:
-        if alone is not None:
-            alone.check(link)
-        request = Request(
-            model=link.model,
-            messages=messages,
-            max_tokens=min(max_tokens, self.registry.window(link).output or max_tokens),
-            temperature=link.temperature,
-            num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
-            images=self.registry.sees_images(link) is not False,
-            purpose="summary",
-            estimate=sum(len(message.text) for message in messages) // 4,
-            changes=self.health.taught.changes(link),
+    def others(self, link: Link, links: Sequence[Link]) -> list[Other]:
+        """Those of *links* besides *link* that may be asked for a summary now, in their order."""
+        return [
+            Other(
+                link=other.identity,
+                name=other.name,
+                ask=self.summariser(other),
+                window=window.size,
+                output=window.output,
+                paid=other.on_consent and not link.on_consent,
+            )
+            for other in links
+            if other.identity != link.identity
+            and self.health.resting(other) is None
+            and self.purse.refusal(other) is None
+            for window in (self.registry.window(other),)
+        ]
+
+    def _alone(self, *, charged: bool) -> Alone:
+        return Alone(
+            health=self.health,
+            wires=self.wires,
+            now=self.now,
+            sleep=self.sleep,
+            random=random.random,
+            failed=self._summary_failed,
+            charged=charged,
         )
-        return await self._ask(link, request, alone)
 
-    async def _ask(self, link: Link, request: Request, alone: Alone | None = None) -> Reply:
-        """The reply to what is no turn; what it takes stands in the journal, also when it fails.
+    def _summary_failed(self, link: Link, failure: Failure, took: ledger.Spent) -> None:
+        self.told.journal.append(ledger.failed(link, failure, took, self.price, "summary"))
+        if failure.error_class == "overflow" and failure.limit is not None:
+            self.told.learned(link, failure.limit, f"refused: {failure.message}")
 
-        Raises RequestFailed, unsent where the link may not cost so much.
-        """
+    async def _summary(self, link: Link, messages: Sequence[Message], max_tokens: int, alone: Alone) -> Reply:
+        if alone.charged:
+            alone.check(link)
+        request = self._allowed(
+            link,
+            Request(
+                model=link.model,
+                messages=messages,
+                max_tokens=min(max_tokens, self.registry.window(link).output or max_tokens),
+                temperature=link.temperature,
+                num_ctx=self.registry.num_ctx(link) if link.provider.wire == "ollama" else None,
+                images=self.registry.sees_images(link) is not False,
+                purpose="summary",
+                estimate=estimate(messages),
+            ),
+        )
+        fresh = link.identity not in self._no_summary
+        self._no_summary.add(link.identity)
+        reply = await alone.ask(link, request, timers_for(link, self.timers), fresh=fresh)
+        self._no_summary.discard(link.identity)
+        reply = self.told.believed(link, request, reply)
+        self.told.reply(link, reply, "summary", None)
+        return reply
+
+    def _allowed(self, link: Link, request: Request) -> Request:
+        """*request*, with an output budget that can be paid for, as the journal is told that it is sent.
+
+        Raises RequestFailed, unsent, where the link may not cost so much."""
         try:
-            allowed = self.purse.afford(link, request.estimate, request.max_tokens or 0)
+            most = self.purse.afford(link, request.estimate, request.max_tokens or 0)
         except CapReached as error:
             raise RequestFailed(error.message, phase="connect", error_class="quota") from error
-        request = replace(request, max_tokens=allowed or None)
+        request = replace(request, max_tokens=most or None)
         self.told.request(link, request)
-        began = self.now()
+        return request
+
+    async def _probed(self, link: Link, request: Request) -> Reply:
+        """The reply to a probe, or what it counted where it was none. Raises RequestFailed."""
+        request, began = self._allowed(link, request), self.now()
         try:
-            timers = timers_for(link, self.timers)
-            asked = alone.ask(link, request, timers) if alone else self.wires(link).ask(request, timers)
-            reply = self.told.believed(link, request, await asked)
+            reply = await self.wires(link).ask(request, timers_for(link, self.timers))
         except RequestFailed as error:
             took = ledger.spent(error, self.now() - began)
-            if request.purpose != "probe" or took.usage is None:
+            if took.usage is None:
                 failure = classify(error, link.provider, self.now())
-                self.told.journal.append(ledger.failed(link, failure, took, self.price, request.purpose))
+                self.told.journal.append(ledger.failed(link, failure, took, self.price, "probe"))
                 raise
-            reply = self.told.believed(
-                link, request, counted_only(link, took)
-            )  # the count is all it was asked for
-        self.told.reply(link, reply, request.purpose, None)
+            reply = counted_only(link, took)
+        reply = self.told.believed(link, request, reply)
+        self.told.reply(link, reply, "probe", None)
         return reply
 
     async def probe(
@@ -134,7 +182,7 @@ class Aside:
             estimate=request.estimate + more,
         )
         try:
-            answer = await self._ask(link, probe)
+            answer = await self._probed(link, probe)
         except RequestFailed as error:
             read = None
             if error.phase != "reply" and read_overflow(error.status, error.body) is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -56,6 +57,7 @@ class Turns:
         instructions: str,
         only_tools: Sequence[str] | None,
         now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.journal = journal
         self.chain = chain
@@ -81,6 +83,7 @@ class Turns:
             purse=purse,
             timers=timers,
             now=now,
+            sleep=sleep,
         )
         self._views: dict[str, View] = {}
         self._frames: dict[tuple[bool, int], tuple[str, tuple[Tool, ...]]] = {}
@@ -142,6 +145,7 @@ class Turns:
             system=system,
             tools=tools,
             ask=self.aside.summariser(link) if self.summaries else None,
+            others=lambda: self.aside.others(link, self.chain.links),
             count=self.wires(link).count,
         )
         self._views[link.identity] = view

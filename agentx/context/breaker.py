@@ -30,11 +30,13 @@ class Breaker:
     """A value: ask it, then keep the one it returns. Times are epoch seconds.
 
     After `trip_after` failures in a row a cause is open. It is half open, so that one attempt may run, once the
-    transcript has grown by `growth` over the last failed attempt or `cool_down` seconds have passed.
+    transcript has grown by `growth` over the last failed attempt or `cool_down` seconds have passed (for `auth`,
+    which people have to mend, `auth_cool_down`).
     """
 
     trip_after: int = 3
     cool_down: float = 600.0
+    auth_cool_down: float = 1_800.0
     growth: float = 0.25
     causes: Mapping[str, Strikes] = field(default_factory=no_strikes)
 
@@ -43,7 +45,7 @@ class Breaker:
         if strikes.opened_at is None:
             return "closed"
         grown = tokens >= strikes.tokens * (1 + self.growth)
-        return "half_open" if grown or now >= strikes.opened_at + self.cool_down else "open"
+        return "half_open" if grown or now >= strikes.opened_at + self._rest(cause) else "open"
 
     def open_cause(self, now: float, tokens: int, *, summary: bool) -> str | None:
         """The cause that forbids an attempt now: to compact at all, or (with *summary*) to ask a model for it."""
@@ -72,7 +74,10 @@ class Breaker:
     def until(self, cause: str) -> float | None:
         """When *cause* cools down by itself."""
         opened_at = self.causes.get(cause, Strikes()).opened_at
-        return None if opened_at is None else opened_at + self.cool_down
+        return None if opened_at is None else opened_at + self._rest(cause)
+
+    def _rest(self, cause: str) -> float:
+        return self.auth_cool_down if cause == "auth" else self.cool_down
 
     def to_json(self) -> dict[str, Any]:
         return {cause: [s.count, s.opened_at, s.tokens] for cause, s in self.causes.items()}

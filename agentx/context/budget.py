@@ -105,6 +105,8 @@ class Budget:
     threshold: int
     max_tokens: int | None = None
     """What the link asks for, at most the model's output cap."""
+    output: int | None = None
+    """The model's output cap, where it is known."""
 
     @property
     def usable(self) -> int:
@@ -138,4 +140,5 @@ def budget_for(
             window, asked, fraction=fraction, of=of, cap=cap, floor=floor, reserve_share=reserve_share
         ),
         max_tokens=most,
+        output=output_cap,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ class Wish:
     factor: float
     memory: str
     cause: str
-    active: Summariser | None
+    active: Sequence[Summariser]
     cheap: Summariser | None
     must_fit: bool = False
     forced: bool = False
@@ -96,6 +96,7 @@ class Compaction:
             draft=draft,
             room=wish.room,
             policy=self.policy,
+            plan=self.state.ledger.open_items,
             active=wish.active,
             cheap=wish.cheap,
         )
@@ -140,7 +141,9 @@ class Compaction:
             run.changed = True
             run.work = run.work.with_draft(step.draft)
             run.size = run.work.size()
-        told = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
+        told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
+        if step.by:
+            told["by"] = step.by
         run.tiers.append(told | {"before": round(size * factor), "after": round(run.size * factor)})
         breaker = self.state.breaker
         if step.cause is not None:

@@ -18,7 +18,8 @@ from agentx.context.measure import Calibration, estimate, message_tokens, render
 from agentx.context.memory import memory_text
 from agentx.context.policies import Policy, ceiling, policy_named, room_for
 from agentx.context.state import State
-from agentx.context.summarise import Ask, Summariser
+from agentx.context.summarise import Ask, Other, Summariser
+from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
 from agentx.context.tokenizer import count_tokens
 from agentx.context.truncation import (
@@ -40,6 +41,8 @@ from agentx.wires.messages import Message, Reply, Request, Tool, Usage
 __all__ = ["Ask", "Context", "Truncation", "View"]
 
 Count = Callable[[Request], Awaitable[int | None]]
+MOST_ASKED = 3
+"""So many links are asked for one summary before the next tier runs."""
 IN_ONE_GO = 0.6
 """Of a window: what its model can be given to summarise at once."""
 THINKING = 4_096
@@ -50,6 +53,11 @@ MOST_CONFIRMED = 2
 """A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
 MUST_SHARE = 0.4
 """Of the threshold: the most that the user's words, and the newest exchange, may claim before they are trimmed."""
+
+
+def no_others() -> Sequence[Other]:
+    """Where no other link may be asked."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,7 @@ class Context:
         counter: Callable[[str], int | None] = count_tokens,
         cheap: Ask | None = None,
         cheap_window: int = 0,
+        cheap_name: str = "",
         goal: str | None = None,
     ) -> None:
         self.journal = journal
@@ -91,6 +100,7 @@ class Context:
         self.counter = counter
         self.cheap = cheap
         self.cheap_window = cheap_window
+        self.cheap_name = cheap_name
         self.goal = goal
         self.state = State()
         self._tools: tuple[tuple[Tool, ...], int] | None = None
@@ -103,12 +113,14 @@ class Context:
         system: str,
         tools: Sequence[Tool],
         ask: Ask | None,
+        others: Callable[[], Sequence[Other]] = no_others,
         count: Count | None = None,
     ) -> View:
         """What *link* is to be sent, within *budget*. Compacts first when nothing that is there fits.
 
-        *ask* is the model of *link* (None: it may not be asked), *count* its server's own counter. Raises
-        ContextOverflow when not even the last tier can make it fit, and StateError.
+        *ask* is the model of *link* (None: no model may be asked), *others* gives the links that may be asked for
+        a summary besides it, *count* is its server's own counter. Raises ContextOverflow when not
+        even the last tier can make it fit, and StateError.
         """
         self._read()
         frame = self._frame(link, budget, system, tools)
@@ -129,8 +141,8 @@ class Context:
                 return view
         must_fit = least_lossy(found, budget.usable) is None or best is not None
         too_large = least_lossy(found, budget.window - SMALLEST_REPLY) is None
-        cause = "overflow" if too_large else "threshold"
-        outcome = await self._compact(frame, ask, cause, must_fit=must_fit, counted_out=counted_out)
+        cause, models = "overflow" if too_large else "threshold", self._models(frame, ask, others)
+        outcome = await self._compact(frame, models, cause, must_fit=must_fit, counted_out=counted_out)
         return self._view(self._what_there_is(frame, outcome), frame)
 
     def cannot_hold(
@@ -151,12 +163,19 @@ class Context:
         )
 
     async def compact_now(
-        self, link: Link, budget: Budget, *, system: str, tools: Sequence[Tool], ask: Ask | None
+        self,
+        link: Link,
+        budget: Budget,
+        *,
+        system: str,
+        tools: Sequence[Tool],
+        ask: Ask | None,
+        others: Callable[[], Sequence[Other]] = no_others,
     ) -> Outcome:
         """Compact although nothing asks for it. The outcome says what was done, or why nothing."""
         self._read()
         frame = self._frame(link, budget, system, tools)
-        outcome = await self._compact(frame, ask, "manual", forced=True)
+        outcome = await self._compact(frame, self._models(frame, ask, others), "manual", forced=True)
         assert outcome is not None  # only the breaker stops an attempt, and a forced one runs past it
         return outcome
 
@@ -311,7 +330,7 @@ class Context:
     async def _compact(
         self,
         frame: Frame,
-        ask: Ask | None,
+        models: Sequence[Summariser],
         cause: str,
         *,
         must_fit: bool = False,
@@ -322,7 +341,7 @@ class Context:
         factor = self.state.calibration(link.identity).factor
         frame = replace(frame, factor=factor)
         found = candidates(self.state, link.identity, frame.fixed)
-        in_one_go = int(budget.window * IN_ONE_GO)
+        in_one_go = int((models[0].window if models else budget.window) * IN_ONE_GO)
         too_large = [candidate for candidate in found if candidate.measured > self._ceiling(frame)]
         base = base_for(too_large or found, used=self.state.generation, in_one_go=in_one_go)
         factor = max(factor, base.factor)
@@ -334,7 +353,6 @@ class Context:
             background=self.background(),
             goal=self.goal,
         )
-        thinking = THINKING if link.identity in self.state.thinking else 0
         wish = Wish(
             base=base,
             link=link.identity,
@@ -343,8 +361,8 @@ class Context:
             factor=factor,
             memory=memory,
             cause=cause,
-            active=self._summariser(ask, budget.window, factor, thinking),
-            cheap=self._summariser(self.cheap, self.cheap_window, 1.0, 0),
+            active=models,
+            cheap=None if self.cheap is None else self._summariser(self._cheap(self.cheap)),
             must_fit=must_fit,
             forced=forced,
             counted_out=counted_out,
@@ -367,16 +385,33 @@ class Context:
                 return candidate
         return min(sendable, key=lambda candidate: (candidate.measured, -candidate.generation))
 
-    def _summariser(self, ask: Ask | None, window: int, factor: float, thinking: int) -> Summariser | None:
+    def _models(self, frame: Frame, ask: Ask | None, others: Callable[[], Sequence[Other]]) -> list[Summariser]:
+        """Who is asked for a summary, in order: a larger model that knows the conversation, as it was asked last;
+        the one whose turn it is; and those that stand in for it."""
         if ask is None:
-            return None
+            return []
+        link, budget = frame.link, frame.budget
+        found = others()
+        knowing = [other for other in found if other.link == self.state.link and other.window > budget.window]
+        active = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
+        rest = [other for other in found if other not in knowing and not other.paid]
+        return [self._summariser(other) for other in (*knowing, active, *rest)[:MOST_ASKED]]
+
+    def _cheap(self, ask: Ask) -> Other:
+        return Other(link="", name=self.cheap_name, ask=ask, window=self.cheap_window)
+
+    def _summariser(self, other: Other) -> Summariser:
+        known = self.state.calibration(other.link) if other.link else Calibration(1.0)
         return Summariser(
-            ask=ask,
-            window=window,
-            factor=factor,
+            ask=other.ask,
+            window=other.window,
+            factor=known.factor,
             seconds=self.policy.summary_seconds,
             counter=self.counter,
-            thinking=thinking,
+            thinking=THINKING if other.link in self.state.thinking else 0,
+            output=other.output,
+            name=other.name,
+            forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
         )
 
     def _compaction(self) -> Compaction:

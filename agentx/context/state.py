@@ -50,6 +50,8 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    link: str = ""
+    """The identity of the link that the last reply came from."""
     replies: int = 0
     """Tokens: the input and output of each reply since the last compaction, added up."""
     attempts: int = 0
@@ -93,6 +95,7 @@ class State:
             return
         generation, last, estimate, fixed, link = known
         self.generation = self.shown[link] = generation
+        self.link = link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
         self.attempts = 0

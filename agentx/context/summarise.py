@@ -41,6 +41,8 @@ INPUT_SHARE = 0.85
 MOST_PARTS = 6
 SLACK = 1.25
 """So much more than asked for may be written before it is cut."""
+SMALLEST_SUMMARY = 64
+"""Tokens in which something can be told."""
 SMALLEST_PART = 200
 """Tokens of a conversation that are worth to be sent."""
 ITEM_SHARE = 0.5
@@ -48,10 +50,25 @@ ITEM_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """A link besides the one whose turn it is that may be asked for a summary. `link` is its identity; `output` is
+    what its model can write at most. `paid`: it costs money, and the one whose turn it is does not.
+    """
+
+    link: str
+    name: str
+    ask: Ask
+    window: int
+    output: int | None = None
+    paid: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summariser:
     """A model that may be asked. `window` is in tokens, `factor` what estimates are wrong by on its link.
 
-    `thinking` is what it may think besides, in tokens. `counter` is a real tokenizer for one text.
+    `thinking` is what it may think besides, `output` what it can write at most, in tokens. `counter` is a real
+    tokenizer for one text. `forbidden` says why it may not be asked now, before each request.
     """
 
     ask: Ask
@@ -60,6 +77,9 @@ class Summariser:
     seconds: float
     counter: Callable[[str], int | None]
     thinking: int = 0
+    output: int | None = None
+    name: str = ""
+    forbidden: Callable[[], str | None] = lambda: None
 
 
 async def summarise(
@@ -74,26 +94,29 @@ async def summarise(
         async with asyncio.timeout(model.seconds):
             return await _in_parts(model, items, before=before, task=task, limit_tokens=limit_tokens)
     except TimeoutError:
-        return Refused("timeout", f"no summary within {model.seconds:g} seconds")
+        return Refused("timeout", f"no summary within {model.seconds:g} seconds", down=True)
     except RequestFailed as error:
-        return Refused(_cause(error), error.message)
+        return Refused(_cause(error), error.message, down=True)
     except ChainExhausted as error:
-        return Refused("network", error.message)
+        return Refused("network", error.message, down=True)
 
 
 async def _in_parts(
     model: Summariser, items: Sequence[Item], *, before: str, task: str, limit_tokens: int
 ) -> Summary | Refused:
+    limit_tokens = min(limit_tokens, writes(model))
     frame = estimate(_request("", before="", task="", limit_tokens=limit_tokens))
     answer = int(limit_tokens * SLACK)
     room = int(model.window * INPUT_SHARE / model.factor) - frame - answer - max(text_tokens(before), answer)
     if room < SMALLEST_PART:
-        return Refused("window", f"a window of {model.window:,} tokens is too small to summarise in")
+        return Refused("window", f"a window of {model.window:,} tokens is too small to summarise in", down=True)
     task = clip(task, room // 8).text
     parts = split(items, room - text_tokens(task))
     summary, replaced = before, text_tokens(before)
     for part in parts:
         messages = _request(part, before=summary, task=task, limit_tokens=limit_tokens)
+        if (why := model.forbidden()) is not None:
+            return Refused("spend", why)
         reply = await model.ask(messages, max_tokens(model, messages, limit_tokens))
         replaced += text_tokens(part)
         told = looked_at(reply, replaced=replaced, limit_tokens=limit_tokens)
@@ -105,10 +128,20 @@ async def _in_parts(
     return Summary(summary)
 
 
+def writes(model: Summariser) -> int:
+    """How long a summary *model* can write, as a plain estimate."""
+    if model.output is None:
+        return model.window
+    return max(
+        SMALLEST_SUMMARY, int((model.output - min(model.thinking, model.output // 2)) / model.factor / SLACK)
+    )
+
+
 def max_tokens(model: Summariser, messages: Sequence[Message], limit_tokens: int) -> int:
     """What the answer may have on the wire: the limit, some slack, room to think, and never more than is left."""
     wanted = int(limit_tokens * SLACK * max(1.0, model.factor)) + model.thinking
-    return max(64, min(wanted, model.window - int(estimate(messages) * model.factor)))
+    left = model.window - int(estimate(messages) * model.factor)
+    return max(64, min(wanted, left, model.output or left))
 
 
 async def truncated(model: Summariser, messages: Sequence[Message], reply: Reply) -> bool:

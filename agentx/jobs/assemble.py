@@ -113,6 +113,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         if cheap is None
         else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),
         cheap_window=0 if cheap is None else registry.window(cheap).size,
+        cheap_name="" if cheap is None else cheap.name,
     )
     turns = Turns(
         journal=journal,
@@ -128,6 +129,8 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         workspace=str(workspace),
         instructions=_instructions(journal, workspace),
         only_tools=settings.tools.only,
+        now=around.now,
+        sleep=around.sleep,
     )
     turns.start_check()
     return Agent(

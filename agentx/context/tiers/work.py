@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agentx.context.checkpoint import Checkpoint
@@ -20,8 +20,10 @@ class Work:
     draft: Checkpoint
     room: Room
     policy: Policy
-    active: Summariser | None = None
-    """The model of the link that the view is for; None when it may not be asked."""
+    plan: Sequence[str] = ()
+    """The open items of the plan."""
+    active: Sequence[Summariser] = ()
+    """Who is asked first, the next one where it is down; nobody where no model may be asked."""
     cheap: Summariser | None = None
     """The configured cheap or local model."""
 
@@ -62,6 +64,8 @@ class Step:
     draft: Checkpoint | None
     why: str = ""
     cause: str | None = None
+    by: str = ""
+    """The name of the link that was asked last."""
 
 
 Tier = Callable[[Work], Awaitable[Step]]
