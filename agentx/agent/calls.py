@@ -50,8 +50,12 @@ class LastWord:
 
 def last_word(journal: Journal) -> LastWord | None:
     """The last reply, when it called nothing and nothing followed it: the process died, or the job had ended."""
-    entry = journal.last("job.started", "message", "nudge", "reply", "tool.ended")
-    if entry is None or not isinstance(entry.event, Replied) or entry.payload is None:
+    rows = journal.query(
+        "select seq from entries where type in ('job.started', 'message', 'nudge', 'reply', 'tool.ended')"
+        " and payload is not null order by seq desc limit 1"  # a summary beside the work is no word of the job
+    )
+    (entry,) = journal.read(rows[0][0] - 1, limit=1) if rows else (None,)
+    if entry is None or not isinstance(entry.event, Replied):
         return None
     message = message_of(entry)
     return None if message.tool_calls else LastWord(message.text, entry.event.finish)

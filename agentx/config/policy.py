@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema
 from agentx.config.shapes import Number, Seconds, Table, Tokens, Whole
 
 PolicyName = Literal["half-window", "three-steps", "keep-recent", "notes"]
-Tier = Literal["summary", "markers", "images", "cheap", "prune"]
+Tier = Literal["prepared", "summary", "markers", "images", "cheap", "prune"]
 BUILT_IN: tuple[str, ...] = get_args(PolicyName)
 
 Share = Annotated[Number, Field(ge=0, le=1)]
@@ -108,6 +108,13 @@ class PolicySettings(Table):
     )
     gain: Half | None = Field(default=None, description="A compaction that gains a smaller share did not help.")
     summary_seconds: Seconds | None = Field(default=None, description="How long one summary may take.")
+
+    prepare_at: Annotated[Number, Field(ge=0.1, le=1)] | None = Field(
+        default=None, description="The share of the threshold at which the step `prepared` begins its summary."
+    )
+    prepared_wait_seconds: Annotated[Number, Field(ge=0, le=600)] | None = Field(
+        default=None, description="How long one that is still being written is waited for."
+    )
 
     @field_validator("steps")
     @classmethod

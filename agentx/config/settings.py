@@ -142,6 +142,10 @@ class CompactionSettings(Table):
     policies: dict[str, PolicySettings] = Field(
         default={}, description="Policies of one's own by name: what differs from one that agentx brings."
     )
+    background: bool | None = Field(
+        default=None,
+        description="Prepare summaries beside the work, before they are needed; null leaves it to the policy.",
+    )
     summaries: bool = Field(default=True, description="Let a model write summaries; pruning works without.")
     summary_model: str | None = Field(
         default=None,

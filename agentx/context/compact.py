@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from agentx.context.policies import Policy, PolicyStep, Room
 from agentx.context.state import State
 from agentx.context.summarise import Summariser
 from agentx.context.tiers.all import TIERS, Numbered
-from agentx.context.tiers.work import Step, Work
+from agentx.context.tiers.work import Prepared, Step, Work
 from agentx.context.view import project
 from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
@@ -30,6 +30,7 @@ class Wish:
     room: Room
     factor: float
     memory: str
+    prepared: Callable[[float], Awaitable[Prepared | None]]
     cause: str
     active: Sequence[Summariser]
     cheap: Summariser | None
@@ -98,6 +99,7 @@ class Compaction:
             policy=self.policy,
             plan=self.state.ledger.open_items,
             active=wish.active,
+            prepared=wish.prepared,
             cheap=wish.cheap,
         )
         run = _Run(work, work.size())

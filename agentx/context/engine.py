@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentx.config.links import Link
+from agentx.context.beside import Beside
 from agentx.context.budget import SMALLEST_REPLY, Budget
+from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
@@ -21,6 +23,8 @@ from agentx.context.state import State
 from agentx.context.summarise import Ask, Other, Summariser
 from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
+from agentx.context.tiers.summary import by_active_model
+from agentx.context.tiers.work import Work
 from agentx.context.tokenizer import count_tokens
 from agentx.context.truncation import (
     READ,
@@ -103,6 +107,7 @@ class Context:
         self.cheap_name = cheap_name
         self.goal = goal
         self.state = State()
+        self.beside = Beside()
         self._tools: tuple[tuple[Tool, ...], int] | None = None
 
     async def view(
@@ -138,6 +143,7 @@ class Context:
         if best is not None:
             view = self._view(best, frame)
             if view.measured <= budget.usable:
+                self._prepare(frame, best, ask, others)
                 return view
         must_fit = least_lossy(found, budget.usable) is None or best is not None
         too_large = least_lossy(found, budget.window - SMALLEST_REPLY) is None
@@ -192,6 +198,10 @@ class Context:
             return
         after = usage.input if judged.measured else judged.after
         self._compaction().judge(after <= judged.before * (1 - self.policy.gain))
+
+    async def close(self) -> None:
+        """End what is being prepared."""
+        await self.beside.close()
 
     def calibrated(self, link: Link) -> bool:
         """Whether *link* has counted a request before."""
@@ -360,6 +370,7 @@ class Context:
             room=room,
             factor=factor,
             memory=memory,
+            prepared=self.beside.prepared,
             cause=cause,
             active=models,
             cheap=None if self.cheap is None else self._summariser(self._cheap(self.cheap)),
@@ -384,6 +395,27 @@ class Context:
             if candidate.generation == wanted:
                 return candidate
         return min(sendable, key=lambda candidate: (candidate.measured, -candidate.generation))
+
+    def _prepare(
+        self, frame: Frame, shown: Candidate, ask: Ask | None, others: Callable[[], Sequence[Other]]
+    ) -> None:
+        """Begin a summary beside the work, where the policy wants that and the view is near its threshold."""
+        near = shown.measured >= self.policy.prepare_at * frame.budget.threshold
+        if not (self.policy.prepares and near) or self.beside.made_for == shown.generation:
+            return
+        tokens = self.state.transcript.tokens_after(0)
+        if self.state.breaker.open_cause(self.now(), tokens, summary=True) is not None:
+            return
+        factor = max(frame.factor, shown.factor)
+        base = shown.checkpoint or Checkpoint()
+        work = Work(
+            transcript=self.state.transcript,
+            draft=base,
+            room=room_for(self.policy, frame.budget, fixed=frame.fixed, must=self._must(frame), factor=factor),
+            policy=self.policy,
+            active=self._models(frame, ask, others),
+        )
+        self.beside.start(shown.generation, base, by_active_model(work))
 
     def _models(self, frame: Frame, ask: Ask | None, others: Callable[[], Sequence[Other]]) -> list[Summariser]:
         """Who is asked for a summary, in order: a larger model that knows the conversation, as it was asked last;

@@ -20,7 +20,22 @@ def policy_of(settings: CompactionSettings) -> Policy:
     own = settings.policies.get(settings.policy)
     policy = own_policy(settings.policy, own) if own else policy_named(settings.policy)
     over: dict[str, Any] = {"fraction": settings.fraction, "cap": settings.cap}
-    return replace(policy, **{name: value for name, value in over.items() if value is not None})
+    policy = replace(policy, **{name: value for name, value in over.items() if value is not None})
+    return policy if settings.background is None else prepared(policy, settings.background)
+
+
+def prepared(policy: Policy, wanted: bool) -> Policy:
+    """*policy* with or without summaries that are prepared beside the work."""
+    if policy.prepares == wanted:
+        return policy
+    if not wanted:
+        return replace(policy, steps=tuple(step for step in policy.steps if step.tier != "prepared"))
+    steps: list[PolicyStep] = []
+    for step in policy.steps:
+        if step.tier == "summary":
+            steps.append(PolicyStep("prepared", step.above))
+        steps.append(step)
+    return replace(policy, steps=tuple(steps))
 
 
 def own_policy(name: str, settings: PolicySettings) -> Policy:

@@ -9,7 +9,7 @@ from agentx.context.budget import CAP, DEFAULT_OUTPUT_SHARE, FLOOR, FRACTION, Ba
 from agentx.context.clip import CLIP_MOST, CLIP_SHARE, result_limit
 from agentx.errors import ConfigError, Problem
 
-TierName = Literal["summary", "markers", "images", "cheap", "prune"]
+TierName = Literal["prepared", "summary", "markers", "images", "cheap", "prune"]
 Counts = Literal["view", "replies"]
 """What is held against the threshold: the tokens of the view, or the sum of input and output of all replies since
 the last compaction."""
@@ -71,6 +71,10 @@ class Policy:
     """A compaction that gains less did not help."""
     summary_seconds: float = 300.0
     """For all parts of one summary together."""
+    prepare_at: float = 0.75
+    """Where a summary is prepared beside the work, if `prepared` is one of the steps."""
+    prepared_wait_seconds: float = 10.0
+    """So long a summary is waited for that is still being prepared."""
 
     def budget(self, window: int, max_tokens: int | None = None, *, output_cap: int | None = None) -> Budget:
         """What a link with this *window* may be sent. Raises WindowTooSmall."""
@@ -89,6 +93,11 @@ class Policy:
     def result_limit(self, budget: Budget, *, factor: float = 1.0) -> int:
         """The tokens (plain estimate) that one tool result may have. *factor* is what estimates are wrong by."""
         return result_limit(budget, factor=factor, share=self.clip_share, most=self.clip_most)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether summaries are prepared beside the work."""
+        return any(step.tier == "prepared" for step in self.steps)
 
     def counted_out(self, budget: Budget, replies: int) -> bool:
         """Whether the counter alone asks for a compaction; *replies* is what it stands at, in tokens."""

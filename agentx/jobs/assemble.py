@@ -115,6 +115,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         cheap_window=0 if cheap is None else registry.window(cheap).size,
         cheap_name="" if cheap is None else cheap.name,
     )
+    stack.push_async_callback(context.close)
     turns = Turns(
         journal=journal,
         chain=_chain(job, journal, around, watch, meter, wires, stack, lambda: turns),

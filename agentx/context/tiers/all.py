@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agentx.context.policies import TierName
 from agentx.context.tiers.images import images
 from agentx.context.tiers.markers import markers
+from agentx.context.tiers.prepared import prepared
 from agentx.context.tiers.prune import prune
 from agentx.context.tiers.summary import by_active_model, by_cheap_model
 from agentx.context.tiers.work import Tier
@@ -24,6 +25,7 @@ class Numbered:
 
 
 TIERS: Mapping[TierName, Numbered] = {
+    "prepared": Numbered(0, prepared),
     "summary": Numbered(0, by_active_model, asks=True),
     "markers": Numbered(1, markers),
     "images": Numbered(2, images),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agentx.context.checkpoint import Checkpoint
 from agentx.context.index import result_index
 from agentx.context.items import Item
 from agentx.context.measure import text_tokens
@@ -41,21 +42,24 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
     told, by = await _told(work, models, [item for item in items if item.kind != "task"])
     if isinstance(told, Refused):
         return Step(None, told.why, told.cause, by=by)
+    return Step(with_summary(work, told.text, cut), by=by)
+
+
+def with_summary(work: Work, summary: str, cut: int) -> Checkpoint:
+    """The draft of *work* with *summary* for everything up to *cut*, the seq of an item."""
+    draft = work.draft
     shown = {item.seq for item in work.transcript.between(cut)}
     gone = work.transcript.between(0, cut)
-    return Step(
-        replace(
-            draft,
-            upto=cut,
-            summary=told.text,
-            memory=_with_what_stands(work, told.text, gone),
-            index=result_index(gone, room.index),
-            kept=work.kept,
-            marked=tuple(seq for seq in draft.marked if seq in shown),
-            imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
-            trimmed=_still_shown(draft.trimmed, shown | set(work.kept)),
-        ),
-        by=by,
+    return replace(
+        draft,
+        upto=cut,
+        summary=summary,
+        memory=_with_what_stands(work, summary, gone),
+        index=result_index(gone, work.room.index),
+        kept=work.kept,
+        marked=tuple(seq for seq in draft.marked if seq in shown),
+        imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
+        trimmed=_still_shown(draft.trimmed, shown | set(work.kept)),
     )
 
 

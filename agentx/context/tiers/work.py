@@ -13,6 +13,15 @@ from agentx.context.view import project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A summary that was made beside the work, for a draft with that summary *before*, up to the item *since*."""
+
+    since: int
+    before: str
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """One compaction. `draft` is what earlier tiers made of it; all sizes are plain estimates."""
 
@@ -24,6 +33,8 @@ class Work:
     """The open items of the plan."""
     active: Sequence[Summariser] = ()
     """Who is asked first, the next one where it is down; nobody where no model may be asked."""
+    prepared: Callable[[float], Awaitable[Prepared | None]] | None = None
+    """Waits at most so many seconds for a summary that is prepared beside the work."""
     cheap: Summariser | None = None
     """The configured cheap or local model."""
 
