@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from agentx.context.budget import CAP, DEFAULT_OUTPUT_SHARE, FLOOR, FRACTION, Basis, Budget, budget_for
 from agentx.context.clip import CLIP_MOST, CLIP_SHARE, result_limit
@@ -98,6 +98,22 @@ class Policy:
     def prepares(self) -> bool:
         """Whether summaries are prepared beside the work."""
         return any(step.tier == "prepared" for step in self.steps)
+
+    @property
+    def in_words(self) -> str:
+        """When it starts and what it does, on one line."""
+        of = "the window" if self.of == "window" else "the usable input"
+        what = "compacts at" if self.counts == "view" else "compacts when the replies together reach"
+        capped = "" if self.cap is None else f" (of at most {self.cap:,} tokens)"
+        steps = [
+            step.tier if step.above is None else f"{step.tier} above {round(100 * step.above)} %"
+            for step in self.steps
+        ]
+        return f"{what} {round(100 * self.fraction)} % of {of}{capped}; {', '.join(steps)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Its numbers by name, and its steps."""
+        return asdict(self)
 
     def counted_out(self, budget: Budget, replies: int) -> bool:
         """Whether the counter alone asks for a compaction; *replies* is what it stands at, in tokens."""

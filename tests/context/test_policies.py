@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.context.budget import Budget, budget_for
+from agentx.context.engine import Context, View
+from agentx.context.own import prepared
 from agentx.context.policies import HALF_WINDOW, KEEP_RECENT, NOTES, POLICIES, THREE_STEPS, Policy, summary_limit
+from agentx.context.summarise import Ask
 from agentx.errors import WindowTooSmall
-from agentx.wires.messages import Usage
+from agentx.wires.messages import Message, Reply, Usage
 
 if TYPE_CHECKING:
     from tests.context.conftest import Bench
@@ -23,10 +29,6 @@ def results(bench: Bench, number: int, tokens: int, start: int = 0) -> None:
     """So many files read, each of *tokens* (plain estimate)."""
     for n in range(start, start + number):
         bench.reads(f"{n}.md", f"[{n}] " + "x" * (4 * tokens - 8))
-
-
-def plain(policy: Policy, window: int) -> Budget:
-    return policy.budget(window)
 
 
 @pytest.mark.parametrize(
@@ -292,3 +294,105 @@ class TestNotes:
         bench.answers("x" * 400, view=view)
         self.context.replied(bench.link(), view, None)
         assert self.context.state.replies == view.measured + 104
+
+
+class TestBackground:
+    """A summary that is prepared beside the work, from three quarters of the threshold on."""
+
+    POLICY = prepared(KEEP_RECENT, wanted=True)
+
+    def job(self, bench: Bench, work: Callable[[Context], Awaitable[None]], policy: Policy = POLICY) -> Any:
+        """*work* on a job that holds about 125,000 of 160,000 tokens; the one compaction that it made."""
+        bench.start()
+        results(bench, 50, 2_000)
+
+        async def run() -> None:
+            context = bench.open(policy=policy)
+            await work(context)
+            await context.close()
+
+        asyncio.run(run())
+        (event,) = bench.events("compaction")
+        return event
+
+    @staticmethod
+    async def view(bench: Bench, context: Context, ask: Ask) -> View:
+        budget = KEEP_RECENT.budget(200_000)
+        return await context.view(bench.link(), budget, system=bench.system, tools=bench.tools, ask=ask)
+
+    def test_a_ready_summary_is_used_without_calling_the_model(self, bench: Bench) -> None:
+        ask = bench.scripted(SUMMARY)
+
+        async def work(context: Context) -> None:
+            assert (await self.view(bench, context, ask)).generation == 0
+            await context.beside.prepared(60)
+            bench.says("never touch main.py")
+            results(bench, 15, 2_000, start=50)
+            text = bench.text(await self.view(bench, context, ask))
+            assert all(words in text for words in (bench.task, "never touch main.py", SUMMARY, "[64]"))
+
+        event = self.job(bench, work)
+        assert [(tier["name"], tier["ok"]) for tier in event.tiers] == [("prepared", True)]
+        assert len(ask.seen) == 1
+
+    def test_one_that_is_still_being_written_is_waited_for(self, bench: Bench) -> None:
+        go, asked = asyncio.Event(), 0
+
+        async def ask(messages: Sequence[Message], max_tokens: int) -> Reply:
+            nonlocal asked
+            asked += 1
+            await go.wait()
+            return bench.reply(SUMMARY)
+
+        async def work(context: Context) -> None:
+            await self.view(bench, context, ask)
+            await asyncio.sleep(0)
+            results(bench, 15, 2_000, start=50)
+            asyncio.get_running_loop().call_later(0.05, go.set)
+            await self.view(bench, context, ask)
+
+        event = self.job(bench, work)
+        assert [(tier["name"], tier["ok"]) for tier in event.tiers] == [("prepared", True)]
+        assert asked == 1
+
+    def test_one_that_does_not_come_is_waited_for_briefly_and_then_the_model_is_asked(self, bench: Bench) -> None:
+        asked = 0
+
+        async def ask(messages: Sequence[Message], max_tokens: int) -> Reply:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                await asyncio.Event().wait()
+            return bench.reply(SUMMARY)
+
+        async def work(context: Context) -> None:
+            await self.view(bench, context, ask)
+            results(bench, 15, 2_000, start=50)
+            await self.view(bench, context, ask)
+
+        event = self.job(bench, work, replace(self.POLICY, prepared_wait_seconds=0.02))
+        assert [(tier["name"], tier["ok"]) for tier in event.tiers] == [("prepared", False), ("summary", True)]
+
+    def test_one_that_is_out_of_date_is_not_used(self, bench: Bench) -> None:
+        ask = bench.scripted("an old one", SUMMARY)
+
+        async def work(context: Context) -> None:
+            await self.view(bench, context, ask)
+            await context.beside.prepared(60)
+            results(bench, 90, 2_000, start=50)
+            assert SUMMARY in bench.text(await self.view(bench, context, ask))
+
+        event = self.job(bench, work)
+        assert [(tier["name"], tier["ok"]) for tier in event.tiers][:2] == [("prepared", False), ("summary", True)]
+
+    def test_without_background_nothing_is_prepared(self, bench: Bench) -> None:
+        ask = bench.scripted(SUMMARY)
+
+        async def work(context: Context) -> None:
+            await self.view(bench, context, ask)
+            assert ask.seen == []
+            results(bench, 15, 2_000, start=50)
+            await self.view(bench, context, ask)
+
+        self.job(bench, work, KEEP_RECENT)
+        assert len(ask.seen) == 1
