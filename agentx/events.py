@@ -51,13 +51,15 @@ class JobStarted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed(Event):
     """A process took the job up again; `reason` says why it had ended before. `seen` (UTC, ISO form) is when a
-    process that died without a word was last known to wait. `instructions` is as in `job.started`."""
+    process that died without a word was last known to wait. `instructions` is as in `job.started`. `purpose` is
+    `work`, or `compact` where the job is only compacted; then it ends as it had ended before."""
 
     type = "job.resumed"
     reason: str
     version: str
     seen: str | None = None
     caps: Fields = field(default_factory=no_fields)
+    purpose: Literal["work", "compact"] = "work"
     instructions: int = 0
 
 
@@ -225,7 +227,8 @@ class ToolEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted(Event):
-    """`tiers` is a list of {tier, before, after, ok, why}; all sizes are tokens."""
+    """`tiers` is a list of {tier, name, before, after, ok, why}, with the breaker's `cause` where a model failed.
+    All sizes are tokens."""
 
     type = "compaction"
     cause: str

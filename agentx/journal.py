@@ -30,6 +30,9 @@ create table if not exists inbox(
 create table if not exists meta(key text primary key, value text not null);
 """
 
+TAKEN = 1
+"""What marks a letter as taken; greater numbers are the entries that answer one (the first never does)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -46,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """Something another process asks of the job: `kind` is `message` or `stop`."""
+    """Something another process asks of the job: `kind` is `message`, `compact` or `stop`."""
 
     id: int
     kind: str
@@ -138,10 +141,13 @@ class Journal:
         with self._translated("read"):
             return self._db.execute(sql, parameters).fetchall()
 
-    def post(self, kind: str, text: str = "") -> None:
+    def post(self, kind: str, text: str = "") -> Letter:
         """Leave a letter for the job's process; any process may."""
         with self._translated("write"):
-            self._db.execute("insert into inbox(time, kind, text) values (?, ?, ?)", (self._now(), kind, text))
+            row = self._db.execute(
+                "insert into inbox(time, kind, text) values (?, ?, ?) returning id", (self._now(), kind, text)
+            ).fetchone()
+        return Letter(row[0], kind, text)
 
     def letters(self, *kinds: str) -> list[Letter]:
         """Letters of *kinds* that were not taken yet, oldest first."""
@@ -152,10 +158,15 @@ class Journal:
             ).fetchall()
         return [Letter(*row) for row in rows]
 
-    def take(self, letter: Letter) -> None:
-        """Mark *letter* as delivered."""
+    def take(self, letter: Letter, *, answer: int = TAKEN) -> None:
+        """Mark *letter* as delivered; *answer* is the `seq` of the entry that tells what came of it."""
         with self._translated("write"):
-            self._db.execute("update inbox set taken = 1 where id = ?", (letter.id,))
+            self._db.execute("update inbox set taken = ? where id = ?", (answer, letter.id))
+
+    def answer(self, letter: Letter) -> Entry | None:
+        """The entry that tells what came of *letter*; None while there is none."""
+        rows = self.query("select taken from inbox where id = ? and taken > ?", (letter.id, TAKEN))
+        return self.read(rows[0][0] - 1, limit=1)[0] if rows else None
 
     def meta(self, key: str) -> str | None:
         """A small fact about the job that is no event (its chain as data, its process)."""

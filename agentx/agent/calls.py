@@ -50,11 +50,11 @@ class LastWord:
 
 def last_word(journal: Journal) -> LastWord | None:
     """The last reply, when it called nothing and nothing followed it: the process died, or the job had ended."""
-    rows = journal.query(
+    said = journal.query(  # replies to what was asked beside the turns have no payload
         "select seq from entries where type in ('job.started', 'message', 'nudge', 'reply', 'tool.ended')"
-        " and payload is not null order by seq desc limit 1"  # a summary beside the work is no word of the job
+        " and payload is not null order by seq desc limit 1"
     )
-    (entry,) = journal.read(rows[0][0] - 1, limit=1) if rows else (None,)
+    entry = journal.read(said[0][0] - 1, limit=1)[0] if said else None
     if entry is None or not isinstance(entry.event, Replied):
         return None
     message = message_of(entry)

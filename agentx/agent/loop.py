@@ -11,8 +11,8 @@ from agentx.agent.ending import Ending, done, unfinished
 from agentx.agent.guard import LoopGuard, without_times
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.turn import Turns
-from agentx.errors import StopRequested
-from agentx.events import Nudged, PlanUpdated, UserMessage
+from agentx.errors import ContextOverflow, StopRequested
+from agentx.events import Nudged, PlanUpdated, UserMessage, Warned
 from agentx.journal import Journal
 from agentx.tools.toolbox import Toolbox
 from agentx.wires.messages import Message, Reply, ToolCall
@@ -61,6 +61,7 @@ class Agent:
             return ending
         while True:
             self.deliver()
+            await self.compact_if_asked()
             check_limits(self.limits, self.totals())
             reply = await self.turns.turn()
             if self.turns.context.state.generation > self.generation:
@@ -80,6 +81,20 @@ class Agent:
         for letter in self.journal.letters("stop"):
             self.journal.take(letter)
             raise StopRequested("stopped on request; nothing is lost")
+
+    async def compact_if_asked(self) -> None:
+        """Compact, once for all who asked. Each is answered with the entry that tells what came of it."""
+        letters = self.journal.letters("compact")
+        if not letters:
+            return
+        for letter in letters:
+            self.journal.take(letter)
+        try:
+            told = await self.turns.compact_now()
+        except ContextOverflow as error:
+            told = self.journal.append(Warned(message=f"not compacted: {error.message}", hint=error.hint)).seq
+        for letter in letters:
+            self.journal.take(letter, answer=told)
 
     def say(self, text: str) -> None:
         """A person's words, into the conversation."""

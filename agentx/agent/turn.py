@@ -18,7 +18,7 @@ from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import SMALLEST_WINDOW, Budget, output_budget
 from agentx.context.engine import Context, View
-from agentx.context.measure import fitting
+from agentx.context.measure import PER_IMAGE, fitting
 from agentx.errors import ContextOverflow, RequestFailed, WindowTooSmall
 from agentx.events import Nudged, Warned
 from agentx.journal import Journal
@@ -205,7 +205,7 @@ class Turns:
         Raises what the chain raises: ChainExhausted, ContextOverflow, NoUsableModel.
         """
         answer = await self.chain.ask(self.prepare, check=self.check, shorter=self.shorter)
-        link, view = answer.link, self._views[answer.link.identity]
+        link, view = answer.link, self._as_sent(answer.link, answer.request)
         reply = self._with_own_ids(self.told.believed(link, answer.request, answer.reply, view), link)
         usage = reply.usage
         payload = {"message": reply.message.to_json(), "view": view.to_json()}
@@ -218,10 +218,30 @@ class Turns:
             await self.registry.refresh([link])
         return reply
 
+    async def compact_now(self) -> int:
+        """Compact for the link that will most likely be asked next, although nothing asks for it.
+
+        Gives the `seq` of the entry that tells what came of it. Raises ContextOverflow where it is too small.
+        """
+        link = self.chain.likely()
+        await self.registry.touch(link)
+        window, budget = self.budget(link)
+        system, tools = self.frame(budget)
+        self.told.selected(link, window, budget, "to be compacted")
+        outcome = await self.context.compact_now(
+            link,
+            budget,
+            system=system,
+            tools=tools,
+            ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            others=lambda: self.aside.others(link, self.chain.links),
+        )
+        return outcome.entry
+
     async def check(self, link: Link, request: Request, reply: Reply) -> None:
         """Raises RequestFailed: `truncated` when the server read only a part of *request*, and learns from it;
         `invalid_reply` when it stops long before it must."""
-        view, found = self._views[link.identity], None
+        view, found = self._as_sent(link, request), None
         if self.context.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
             found = self.context.truncated(link, view, reply, counted=counted)
@@ -240,6 +260,16 @@ class Turns:
             hint=link.window_hint,
             usage=reply.usage.to_json() if reply.usage else {},
         )
+
+    def _as_sent(self, link: Link, request: Request) -> View:
+        """The view that *request* was made from, without the images that the link was not sent."""
+        view = self._views[link.identity]
+        sent = sum(len(message.images) for message in request.messages) if request.shows_images else 0
+        gone = PER_IMAGE * (sum(len(message.images) for message in view.messages) - sent)
+        if not gone:
+            return view
+        measured = max(1, view.measured - round(gone * self.context.factor(link)))
+        return replace(view, estimate=max(1, view.estimate - gone), measured=measured)
 
     def shorter(self, link: Link, failure: Failure) -> None:
         """Tell the model, in the next view, to write less at a time."""

@@ -14,7 +14,7 @@ from agentx.chain.images import LEAVES_OUT_IMAGES
 from agentx.chain.parameters import NAMES, Changes, changed
 from agentx.errors import ErrorClass
 
-Action = Literal["again", "lower", "raise", "tell", "rebuild", "change", "repair", "next"]
+Action = Literal["again", "lower", "raise", "tell", "rebuild", "change", "lighten", "repair", "next"]
 Fate = Literal["ready", "rest", "out", "unfit"]
 """What becomes of the link. `unfit`: it is not asked again for this request, and is otherwise well."""
 
@@ -26,6 +26,8 @@ MOST_REBUILDS = 3
 MOST_GUESSES = 2
 """Smaller requests that are tried where only a size speaks for an overflow."""
 MOST_LOWERINGS = 3
+MOST_LIGHTENED = 8
+"""How often the images of one request are halved before another link is asked."""
 MOST_TOLD = 3
 """How often a model is told to write less at a time before another link is asked."""
 LARGER = 4
@@ -59,6 +61,9 @@ class Attempts:
     """One of the requests was more than half of what may be sent to this link at all."""
     images: bool = False
     """The request shows images."""
+    image_bytes: int = 0
+    """What they take of it, where they are most of it."""
+    lightened: int = 0
     lowered: int = 0
     repaired: bool = False
     """Its history was put in order already."""
@@ -74,8 +79,9 @@ class Attempts:
 class Step:
     """`again`: the same request, after `pause` seconds. `lower` and `raise`: with `max_tokens`. `rebuild`: made
     anew by the caller, after the window `learn` was learned or `guess` supposed. `tell`: made anew, after the
-    model was told to write less at a time. `change`: with the `changes` of its parameters. `repair`: with a
-    history in better order. `next`: the next link, and this one gets its `fate`."""
+    model was told to write less at a time. `change`: with the `changes` of its parameters. `lighten`: without its
+    oldest images, so that half of their bytes is left. `repair`: with a history in better order. `next`: the next
+    link, and this one gets its `fate`."""
 
     action: Action
     fate: Fate = "ready"
@@ -88,6 +94,8 @@ class Step:
 
 def suspected(failure: Failure, attempts: Attempts) -> Failure:
     """*failure* as a probable overflow, where nothing was said and the request was large: else as it is."""
+    if failure.error_class == "too_many_bytes" and attempts.image_bytes:
+        return failure
     if not failure.wordless or not attempts.large or attempts.rebuilt >= MOST_GUESSES:
         return failure
     text = f"answered {failure.status} without a word to about {attempts.sent:,} tokens: probably too many"
@@ -96,15 +104,22 @@ def suspected(failure: Failure, attempts: Attempts) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a refusal of prompt and output together said, for the output budgets of later requests alone. `limit`
-    is in tokens, `ratio` how many of them the prompt had for each that was estimated."""
+    """What refusals of an output budget said, for those of later requests alone. `limit` is what prompt and output
+    may have together, in tokens, `ratio` how many of them the prompt had for each that was estimated; `most` is
+    what was accepted where only the output was too much."""
 
-    limit: int
-    ratio: float
+    limit: int | None = None
+    ratio: float = 1.0
+    most: int | None = None
 
-    def left(self, estimate: int) -> int:
-        """The output budget that fits beside a prompt of *estimate* tokens; a little less, to be safe."""
-        return max(SMALLEST_OUTPUT, self.limit - round(estimate * self.ratio * 1.05) - OUTPUT_MARGIN)
+    def left(self, asked: int, estimate: int) -> int:
+        """The output budget for who *asked* for one, beside a prompt of *estimate* tokens; a little less, to be
+        safe."""
+        budgets = [asked] if self.most is None else [asked, self.most]
+        if self.limit is not None:
+            beside = self.limit - round(estimate * self.ratio * 1.05) - OUTPUT_MARGIN
+            budgets.append(max(SMALLEST_OUTPUT, beside))
+        return min(budgets)
 
 
 def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
@@ -129,6 +144,8 @@ def decide(failure: Failure, attempts: Attempts, chance: float) -> Step:
         return _rebuild(failure, attempts)
     if found == "output_cap":
         return _lower(failure, attempts)
+    if found == "too_many_bytes" and attempts.image_bytes and attempts.lightened < MOST_LIGHTENED:
+        return Step(action="lighten")
     if failure.out:
         return Step(action="next", fate="out")
     if found in REFUSED or found in ("malformed_history", "too_many_bytes"):

@@ -10,7 +10,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from agentx.chain.classify import Failure, classify
 from agentx.chain.decide import BROKEN, Attempts, Room, Step, decide, suspected
-from agentx.chain.images import THESE_IMAGES
+from agentx.chain.images import THESE_IMAGES, lighter, to_blame
 from agentx.chain.ledger import Spent, spent
 from agentx.chain.taught import Taught
 from agentx.config.links import Link
@@ -48,6 +48,8 @@ class Means:
     """What output fits beside a prompt, by the link's name, where a refusal said so; a visit adds to it."""
     imageless: set[str]
     """Identities of those that refused an image of this job; a visit adds to it."""
+    image_bytes: dict[str, int]
+    """By identity: the bytes that images may have together, where more were refused; a visit adds to it."""
 
 
 class Visit:
@@ -96,6 +98,7 @@ class Visit:
                     shrank=True,
                     large=self.attempts.large or _large(request),
                     images=request.shows_images and any(message.images for message in request.messages),
+                    image_bytes=to_blame(request),
                 )
                 self.request = request
             reply = await self._reply(request)
@@ -111,7 +114,7 @@ class Visit:
         room = self._means.rooms.get(self.link.name)
         if room is None or request.max_tokens is None:
             return request
-        return replace(request, max_tokens=min(request.max_tokens, room.left(request.estimate)))
+        return replace(request, max_tokens=room.left(request.max_tokens, request.estimate))
 
     async def _prepared(self) -> Request:
         """A new request, with what is known of the parameters of its model."""
@@ -120,6 +123,8 @@ class Visit:
         if self.link.identity in self._means.imageless:
             changes = {**changes, THESE_IMAGES: None}
         self.attempts = replace(self.attempts, changes=changes)
+        if (most := self._means.image_bytes.get(self.link.identity)) is not None:
+            request = replace(request, messages=lighter(request.messages, most))
         if self.attempts.repaired:
             request = replace(request, messages=repaired(request.messages))
         return replace(request, changes=changes) if changes else request
@@ -148,6 +153,14 @@ class Visit:
                 usage=reply.usage.to_json() if reply is not None and reply.usage is not None else {},
             ) from error
         return reply
+
+    def _remember_room(self, step: Step, failure: Failure) -> None:
+        """What *failure* said of output budgets, for the requests to come."""
+        rooms, name, sent = self._means.rooms, self.link.name, self.attempts.sent
+        if failure.limit and failure.actual and sent:
+            rooms[name] = replace(rooms.get(name, Room()), limit=failure.limit, ratio=failure.actual / sent)
+        elif step.action == "lower":
+            rooms[name] = replace(rooms.get(name, Room()), most=step.max_tokens)
 
     def _check_names(self, request: Request, reply: Reply) -> None:
         """Raises RequestFailed for a call of a tool that was not offered. A model that insists on it, with nobody
@@ -183,8 +196,7 @@ class Visit:
             self.attempts = replace(attempts, rebuilt=attempts.rebuilt + 1)
         elif step.action in ("lower", "raise") and self.request is not None:
             self.request = replace(self.request, max_tokens=step.max_tokens)
-            if failure.limit and failure.actual and attempts.sent:
-                self._means.rooms[self.link.name] = Room(failure.limit, failure.actual / attempts.sent)
+            self._remember_room(step, failure)
             raised, lowered = step.action == "raise", attempts.lowered + (step.action == "lower")
             self.attempts = replace(
                 attempts, raised=attempts.raised or raised, lowered=lowered, max_tokens=step.max_tokens
@@ -194,6 +206,11 @@ class Visit:
                 self._means.imageless.add(self.link.identity)
             self.request = replace(self.request, changes=step.changes)
             self.attempts = replace(attempts, changes=step.changes)
+        elif step.action == "lighten" and self.request is not None:
+            most = self._means.image_bytes[self.link.identity] = attempts.image_bytes // 2
+            self.request = replace(self.request, messages=lighter(self.request.messages, most))
+            lightened = attempts.lightened + 1
+            self.attempts = replace(attempts, lightened=lightened, image_bytes=to_blame(self.request))
         elif step.action == "repair" and self.request is not None:
             self.attempts, messages = replace(attempts, repaired=True), repaired(self.request.messages)
             if messages == tuple(self.request.messages):  # nothing that we could put in order

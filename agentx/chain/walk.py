@@ -16,15 +16,16 @@ from dataclasses import dataclass, replace
 
 from agentx.chain import ledger, verdict
 from agentx.chain.classify import Failure
-from agentx.chain.decide import BROKEN, MOST_TOLD, REFUSED, Attempts, Room, Step
+from agentx.chain.decide import MOST_TOLD, REFUSED, Attempts, Room, Step
 from agentx.chain.health import Health, Rest
-from agentx.chain.returns import PROBE_ABOVE, PROBE_SECONDS, UNWELL, Position, probed, small_request
+from agentx.chain.record import Record
+from agentx.chain.returns import PROBE_ABOVE, PROBE_SECONDS, UNWELL, probed, small_request
 from agentx.chain.vigil import LOOK_SECONDS, News, Reach, Vigil, reach_link
 from agentx.chain.visit import Check, Means, Prepare, Shorter, Visit
-from agentx.chain.walk_state import Charge, Walk
+from agentx.chain.walk_state import Walk
 from agentx.config.links import Link
 from agentx.errors import CapReached, ContextOverflow, NoUsableModel
-from agentx.events import Event, LinkSwitched, Purpose
+from agentx.events import Event, Purpose
 from agentx.wires.messages import Reply, Request, Timers, Wire
 from agentx.wires.timing import timers_for
 
@@ -84,7 +85,6 @@ class Chain:
         """
         if not links:
             raise NoUsableModel("the chain has no links", hint="name a model, e.g. `--chain ollama/qwen3:14b`")
-        self.links = tuple(links)
         self.health = health or Health(None, environ=os.environ, now=now)
         self._wires = wires
         self._tell = tell or _nothing
@@ -98,18 +98,13 @@ class Chain:
         self._learn = learn or _nothing
         self._guess = guess or _nothing
         self._log = log or _nothing
-        self._price = price
         self._barred = barred
-        self._lost = 0.0
         self._started = now()
         self.answered = False
-        self._too_small: set[str] = set()
-        self._paid: set[str] = set()
-        self._mended: set[str] = set()
-        """Identities of those that take the history only when it is repaired."""
         self._imageless: set[str] = set()
+        self._image_bytes: dict[str, int] = {}
         self._rooms: dict[str, Room] = {}
-        self._position = Position()
+        self._record = Record(links, health=self.health, tell=self._tell, price=price, now=now)
         self._vigil = Vigil(
             now=now,
             sleep=sleep,
@@ -123,6 +118,10 @@ class Chain:
             planned=planned_wake,
         )
 
+    @property
+    def links(self) -> tuple[Link, ...]:
+        return self._record.links
+
     def likely(self) -> Link:
         """The link that will be asked next, as far as one can tell now."""
         links = self._in_order()
@@ -132,7 +131,7 @@ class Chain:
 
     def too_small(self, link: Link) -> None:
         """*link* is known not to hold the request: it is passed over without a word until one can be made."""
-        self._too_small.add(link.name)
+        self._record.too_small.add(link.name)
 
     async def ask(self, prepare: Prepare, *, check: Check | None = None, shorter: Shorter | None = None) -> Answer:
         """The first good reply. `prepare(link, reason)` makes the request for that link, just before it is sent,
@@ -142,7 +141,7 @@ class Chain:
         Raises ChainExhausted, NoUsableModel, ContextOverflow, LimitReached; and whatever `sleep` raises.
         """
         walk = Walk(prepare, check, shorter)
-        self._lost = 0.0
+        self._record.begin()
         while True:
             link = self.ready(walk)
             if link is None:
@@ -170,16 +169,13 @@ class Chain:
 
     def use(self, links: Sequence[Link], walk: Walk) -> None:
         """Ask *links* from now on, and all of them: what they said before may have been mended."""
-        self.links = tuple(links)
+        self._record.links = tuple(links)
         self._started = self._now()
-        self._too_small.clear()
+        self._record.too_small.clear()
         walk.anew()
 
     def _in_order(self) -> Sequence[Link]:
-        return self._position.in_order(self.links, self._now())
-
-    def _returning(self, link: Link) -> bool:
-        return self._position.returning(link, self.links)
+        return self._record.position.in_order(self.links, self._now())
 
     def _worth_a_probe(self, link: Link, walk: Walk) -> bool:
         """The rest of *link* is over, nobody knows whether it is well, and asking it for the turn would cost much
@@ -189,9 +185,9 @@ class Chain:
         return (
             walk.last is None
             and last is not None
-            and (self._position.size > PROBE_ABOVE or last.error_class == "timeout")
+            and (self._record.position.size > PROBE_ABOVE or last.error_class == "timeout")
             and not link.provider.self_hosted
-            and self._returning(link)
+            and self._record.returning(link)
             and self.ready(walk, without=[link.name]) is not None
         )
 
@@ -204,10 +200,10 @@ class Chain:
             return True
         failure = found.failure
         if failure.error_class not in UNWELL:
-            self._tell(ledger.failed(link, failure, found.spent, self._price, "probe"))
+            self._record.tried(link, failure, found.spent, "probe")
             return True
         self._failed(link, failure, found.spent, walk, "probe")
-        self._charge(link, failure, walk, out=failure.error_class in ("auth", "not_found"))
+        self._record.charge(link, failure, walk, out=failure.error_class in ("auth", "not_found"))
         return False
 
     async def _ask_little(self, link: Link, timers: Timers) -> None:
@@ -236,33 +232,29 @@ class Chain:
             fresh=fresh,
             broken=walk.broken.get(link.name, 0),
             told=walk.told if walk.shorter else MOST_TOLD,
-            repaired=link.identity in self._mended,
+            repaired=link.identity in self._record.mended,
             alone=self.ready(walk, without=self.at(link.address)) is None,
         )
-        visit = Visit(link, self._reason(link, walk), attempts, self._means(link, walk))
-        if link.name not in self._too_small and not self._returning(link):  # it has returned when it answers
-            self._switch(link, visit.reason)
+        visit = Visit(link, self._record.why(link, walk, self._barred), attempts, self._means(link, walk))
+        if link.name not in self._record.too_small and not self._record.returning(
+            link
+        ):  # it has returned when it answers
+            self._record.switch(link, visit.reason)
         try:
             outcome = await visit.run()
         except ContextOverflow as error:
-            if link.name not in self._too_small:
-                took = self._now() - visit.sent
-                self._tell(ledger.unmade(link, error, took))
-                self._lost += took
-            self._too_small.add(link.name)
-            walk.unfit.add(link.name)
-            self._note(walk, verdict.of_overflow(link, error))
+            self._record.unmade(link, error, self._now() - visit.sent, walk)
             return None
         except CapReached as error:
-            self._too_small.add(link.name)
-            walk.unfit.add(link.name)
-            self._note(walk, verdict.of_cap(link, error.message, error.hint))
+            self._record.shut_out(walk, verdict.of_cap(link, error.message, error.hint))
             return None
         if isinstance(outcome, Step):
-            self._leave(visit, outcome, walk)
+            self._record.fate(visit, outcome, walk)
+            self._check_refusals(visit, walk)
             return None
         assert visit.request is not None
-        self._served(visit, walk)
+        self._record.served(visit, walk)
+        self.answered = True
         return Answer(link, visit.request, outcome)
 
     def _means(self, link: Link, walk: Walk) -> Means:
@@ -283,95 +275,28 @@ class Chain:
             log=self._log,
             rooms=self._rooms,
             imageless=self._imageless,
+            image_bytes=self._image_bytes,
         )
 
     def _prepared(self, link: Link, reason: str) -> None:
-        self._too_small.discard(link.name)
-        if not self._returning(link):
-            self._switch(link, reason)
-
-    def _switch(self, link: Link, reason: str) -> None:
-        """Say, once, that another link is asked than before."""
-        before = self._position.move(link, self.links)
-        if before is not None:
-            lost, self._lost = round(self._lost, 3), 0.0
-            paid = link.on_consent and not before.on_consent
-            self._tell(LinkSwitched(from_=before.name, to=link.name, reason=reason, seconds_lost=lost, paid=paid))
-        if link.on_consent and link.name not in self._paid:
-            self._paid.add(link.name)
-            if not all(other.on_consent for other in self.links[: self.links.index(link)]):
-                self._tell(ledger.falls_to_paid(link))
+        self._record.too_small.discard(link.name)
+        if not self._record.returning(link):
+            self._record.switch(link, reason)
 
     def _failed(
         self, link: Link, failure: Failure, spent: ledger.Spent, walk: Walk, purpose: Purpose = "turn"
     ) -> None:
         self._time_left()  # where the time is over, that is why it failed
-        self._tell(ledger.failed(link, failure, spent, self._price, purpose))
-        self._lost += spent.seconds + spent.pause
-        walk.reached = walk.reached or failure.connected
-        self._note(walk, verdict.of_failure(link, failure))
+        self._record.failed(link, failure, spent, walk, purpose)
 
-    def _note(self, walk: Walk, ended: verdict.Ended) -> None:
-        walk.ended[ended.link] = walk.last = ended
-        walk.in_trouble(self._now())
-
-    def _leave(self, visit: Visit, step: Step, walk: Walk) -> None:
-        """Give the link its fate. Raises ChainExhausted when it is the request itself that is refused."""
-        failure, link = visit.failure, visit.link
-        assert failure is not None
-        walk.broken[link.name], walk.told = visit.attempts.broken, visit.attempts.told
-        if step.fate in ("out", "rest") or failure.error_class in BROKEN:
-            self._charge(link, failure, walk, out=step.fate == "out")
-        if step.fate == "unfit":
-            walk.unfit.add(link.name)
-        if failure.error_class in REFUSED and failure.scope == "request":
-            walk.refusals += 1
-            if walk.refusals >= MOST_REFUSALS:
-                raise verdict.refused(self.endings(walk))
-
-    def _charge(self, link: Link, failure: Failure, walk: Walk, *, out: bool) -> None:
-        """Let *link* rest for *failure*."""
-        self._position.failed(link, self._now())
-        if out:
-            self.health.out(link, failure.error_class, failure.message, failure.reach)
+    def _check_refusals(self, visit: Visit, walk: Walk) -> None:
+        """Raises ChainExhausted when it is the request itself that is refused."""
+        failure = visit.failure
+        if failure is None or failure.error_class not in REFUSED or failure.scope != "request":
             return
-        missed = walk.missed.get(link.name)
-        before = missed.before if missed else self.health.last(link)
-        rest = self.health.rest(link, failure.retry_at, failure.error_class, failure.message, failure.reach)
-        if not failure.connected:
-            walk.missed[link.name] = Charge(link, rest, before)
-
-    def _served(self, visit: Visit, walk: Walk) -> None:
-        """The link is well. What others refused and it did not was their own trouble: they rest."""
-        assert visit.request is not None
-        self._switch(visit.link, visit.reason)
-        self._position.served(visit.link, visit.request.estimate)
-        self.health.succeeded(visit.link, visit.sent)
-        if visit.attempts.repaired:
-            self._mended.add(visit.link.identity)
-        self.answered = True
-        for other in self.links:
-            ended = walk.ended.get(other.name)
-            if ended is None or ended.error_class == "cut":  # a reply that is too long is no link's trouble
-                continue
-            if other.name in walk.unfit and other.name not in self._too_small:
-                self.health.rest(other, None, ended.error_class, ended.message)
-
-    def _reason(self, link: Link, walk: Walk) -> str:
-        """Why *link* is the one to be asked."""
-        if walk.last is not None:
-            same = walk.last.link == link.name
-            what = "its cap" if walk.last.capped else walk.last.error_class
-            return "asked again after a rest" if same else f"{walk.last.link}: {what}"
-        for other in self.links[: self.links.index(link)]:
-            if (why := self._barred(other)) is not None:
-                return f"{other.name}: {why}"
-            if (rest := self.health.resting(other)) is not None:
-                return f"{other.name}: {rest.error_class}"
-            if self._position.held(other, self._now()):
-                return f"{other.name}: it came back before and did not last"
-        current = self._position.current
-        return "its rest is over" if current and current.name != link.name else "first of the chain"
+        walk.refusals += 1
+        if walk.refusals >= MOST_REFUSALS:
+            raise verdict.refused(self.endings(walk))
 
     def at(self, address: str) -> list[str]:
         """The links at *address*, by name."""
@@ -379,21 +304,11 @@ class Chain:
 
     def coming_back(self, link: Link, walk: Walk) -> Rest | None:
         """The rest of *link*, where it may be asked after it."""
-        asked = link.name not in walk.unfit and self._barred(link) is None
-        rest = self.health.resting(link) if asked else None
-        return None if rest is None or rest.out else rest
+        return self._record.coming_back(link, walk, self._barred)
 
     def endings(self, walk: Walk) -> list[verdict.Ended]:
-        """How it stands with each link, in order: what it said to this request, else why it rests."""
-        endings: list[verdict.Ended] = []
-        for link in self.links:
-            if (why := self._barred(link)) is not None:
-                endings.append(verdict.of_cap(link, why))
-            elif link.name in walk.ended:
-                endings.append(walk.ended[link.name])
-            elif (rest := self.health.resting(link)) is not None:
-                endings.append(verdict.of_rest(link, rest))
-        return endings
+        """How it stands with each link, in order."""
+        return self._record.endings(walk, self._barred)
 
 
 def _nothing(*_: object) -> None:

@@ -55,6 +55,8 @@ class Teller:
         match event:
             case JobStarted():
                 return f"job: {' → '.join(event.chain)} · {event.workspace}{instructed(event.instructions)}"
+            case JobResumed(purpose="compact"):
+                return "compacted on request, and nothing else"
             case JobResumed():
                 self.died = set(self.started)
                 return f"resumed (was {event.reason}){instructed(event.instructions)}"
@@ -142,14 +144,22 @@ def trouble(event: Event) -> str | None:
             read = f"read only {event.reported:,} of about {event.estimate:,} tokens"
             return f"  ! {event.link}: cut the conversation in silence: {read}"
         case Compacted():
-            steps = ", ".join(str(tier["name"]) for tier in event.tiers if tier.get("ok")) or "nothing helped"
-            return f"  · compacted {short(event.before)} → {short(event.after)} ({event.cause}; {steps})"
+            return f"  · {compaction(event)}"
         case BreakerChanged():
             return f"  ! compaction breaker {event.state}: {event.cause}"
         case Warned():
             return f"  ! {event.message}" + (f" ({event.hint})" if event.hint else "")
         case _:
             return None
+
+
+def compaction(event: Compacted) -> str:
+    """What a compaction did, or why it came to nothing."""
+    if event.after < event.before:
+        steps = ", ".join(str(tier["name"]) for tier in event.tiers if tier.get("ok"))
+        return f"compacted {short(event.before)} → {short(event.after)} ({event.cause}; {steps})"
+    reasons = "; ".join(f"{tier['name']}: {tier['why']}" for tier in event.tiers if tier.get("why"))
+    return f"not compacted ({event.cause}; {reasons or 'there is nothing to leave out'})"
 
 
 def ending(event: Event) -> str | None:

@@ -33,8 +33,8 @@ class Checkpoint:
     threshold: int = 0
     """The budget that it was made for."""
     instead: bool = False
-    """It was asked for by a person or a counter, not by size: views of about its budget go on from it, although
-    larger ones would fit."""
+    """It was asked for by a person or a counter, not by size: views of its budget go on from it, although larger
+    ones would fit."""
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {

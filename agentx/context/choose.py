@@ -52,23 +52,32 @@ def least_lossy(found: Iterable[Candidate], ceiling: int) -> Candidate | None:
     return max(fitting, key=lambda candidate: (candidate.plain, candidate.generation), default=None)
 
 
+def wanted(found: Iterable[Candidate], *, threshold: int, asked: int) -> list[Candidate]:
+    """Those that a link with *threshold* may be shown after somebody asked for a compaction.
+
+    *asked* is the generation of the newest such checkpoint, 0 for none: what is older shows what was to be left
+    out. A link with a larger threshold than it was made for may show that again.
+    """
+    found = list(found)
+    checkpoint = next((one.checkpoint for one in found if one.generation == asked), None)
+    if checkpoint is None or checkpoint.threshold < threshold:
+        return found
+    return [candidate for candidate in found if candidate.generation >= asked]
+
+
 def eligible(found: Iterable[Candidate], *, threshold: int, used: int) -> list[Candidate]:
     """Those to which a view of a link with *threshold* may change without a new compaction.
 
     *used* is the generation of the view that the last reply came from. Everything that shows as much may be used
     (so moving to a larger model never compacts), and of the smaller ones those that were made for about this
     budget: a model that outgrows its threshold must not fall to the little that a small one was shown.
-    Nothing older than a checkpoint that was asked for is used with about its budget.
     """
     found = list(found)
     shown = next((candidate.plain for candidate in found if candidate.generation == used), 0)
-    asked_for = (c.generation for c in found if c.checkpoint and c.checkpoint.instead and _made_for(c, threshold))
-    oldest = max(asked_for, default=0)
     return [
         candidate
         for candidate in found
-        if candidate.generation >= oldest
-        and (candidate.checkpoint is None or candidate.plain >= shown or _made_for(candidate, threshold))
+        if candidate.checkpoint is None or candidate.plain >= shown or _made_for(candidate, threshold)
     ]
 
 

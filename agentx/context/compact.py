@@ -47,8 +47,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`generation` is the new checkpoint's, None when there is none. Sizes are tokens."""
+    """`entry` is the `seq` of the entry that tells it, `generation` the new checkpoint's, None when there
+    is none. Sizes are tokens."""
 
+    entry: int
     generation: int | None
     before: int
     after: int
@@ -146,6 +148,8 @@ class Compaction:
         told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
         if step.by:
             told["by"] = step.by
+        if (cause := step.cause or opened) is not None:
+            told["cause"] = cause
         run.tiers.append(told | {"before": round(size * factor), "after": round(run.size * factor)})
         breaker = self.state.breaker
         if step.cause is not None:
@@ -190,6 +194,7 @@ class Compaction:
         reasons = [str(tier["why"]) for tier in run.tiers if tier["why"]]
         why = "" if smaller else "; ".join(reasons) or "there is nothing to leave out"
         return Outcome(
+            entry=entry.seq,
             generation=entry.seq if smaller else None,
             before=before,
             after=after if smaller else before,

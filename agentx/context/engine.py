@@ -14,12 +14,12 @@ from agentx.config.links import Link
 from agentx.context.beside import Beside
 from agentx.context.budget import SMALLEST_REPLY, Budget
 from agentx.context.checkpoint import Checkpoint
-from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady
+from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady, wanted
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
 from agentx.context.policies import Policy, ceiling, policy_named, room_for
-from agentx.context.state import State
+from agentx.context.state import MANUAL, State
 from agentx.context.summarise import Ask, Other, Summariser
 from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
@@ -129,7 +129,9 @@ class Context:
         """
         self._read()
         frame = self._frame(link, budget, system, tools)
-        found = candidates(self.state, link.identity, frame.fixed)
+        found = wanted(
+            candidates(self.state, link.identity, frame.fixed), threshold=budget.threshold, asked=self.state.asked
+        )
         allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
         counted_out = self.policy.counted_out(budget, self.state.replies)
         shown, ceiling = self.state.shown.get(link.identity), self._ceiling(frame)
@@ -181,7 +183,7 @@ class Context:
         """Compact although nothing asks for it. The outcome says what was done, or why nothing."""
         self._read()
         frame = self._frame(link, budget, system, tools)
-        outcome = await self._compact(frame, self._models(frame, ask, others), "manual", forced=True)
+        outcome = await self._compact(frame, self._models(frame, ask, others), MANUAL, forced=True)
         assert outcome is not None  # only the breaker stops an attempt, and a forced one runs past it
         return outcome
 

@@ -15,6 +15,8 @@ from agentx.events import BreakerChanged, Compacted, Replied
 from agentx.journal import Entry, Journal
 from agentx.wires.messages import Message
 
+MANUAL = "manual"
+"""The cause of a compaction that somebody asked for."""
 TYPES = (*KINDS, "notes", "plan", "compaction", "breaker")
 NEAR = 1.1
 """Of two views whose sizes are nearer than this, the smaller one does for both."""
@@ -50,6 +52,8 @@ class State:
     """The compaction that the newest reply tells about; whoever reads it judges and forgets it."""
     generation: int = 0
     """Of the view that the last reply came from."""
+    asked: int = 0
+    """The newest checkpoint that somebody, or the policy's counter, asked for; 0 when nobody did."""
     link: str = ""
     """The identity of the link that the last reply came from."""
     replies: int = 0
@@ -123,11 +127,13 @@ class State:
     def _compacted(self, seq: int, event: Compacted, payload: Mapping[str, Any]) -> None:
         if "breaker" in payload:
             self.breaker = self.breaker.with_json(payload["breaker"])
-        self.attempts += event.cause != "manual"
+        self.attempts += event.cause != MANUAL
         if "checkpoint" not in payload:
             return
         self.replies = 0
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
+        if event.cause == MANUAL or self.checkpoints[seq].instead:
+            self.asked = seq
         self._thin_out(seq)
         self.pending = Pending(
             seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
@@ -138,8 +144,7 @@ class State:
 
         What came since is the same for all, so two views that are near each other stay so.
         """
-        asked_for = max((seq for seq, one in self.checkpoints.items() if one.instead), default=newest)
-        used = {newest, asked_for, *self.shown.values()}
+        used = {newest, self.asked, *self.shown.values()}
         sizes = {seq: one.tokens + self.transcript.tokens_after(one.at) for seq, one in self.checkpoints.items()}
         smaller = 0
         for seq in sorted(sizes, key=lambda seq: (sizes[seq], -seq)):

@@ -70,8 +70,15 @@ class Surroundings:
     """A wait looks up this often."""
     read_config: Callable[[], Config] | None = None
     """Loads the configuration anew, for a job that waits."""
+    works: bool = True
+    """The job goes on with its work; False where it is only compacted and what it has left running goes on."""
     watched: bool = True
     """Somebody sees how it goes, and had better hear soon that no server is there."""
+
+    @property
+    def caps(self) -> dict[str, float | None]:
+        """US dollars of each link that is only used within a cap, None where it is `limits.cost`."""
+        return {link.name: link.max_cost for link in self.links if link.on_consent}
 
 
 def limits_of(config: Config) -> Limits:
@@ -90,7 +97,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
     turns: Turns
     toolbox = _toolbox(job, journal, around, watch, workspace, page=lambda: turns.result_limit())
     stack.push_async_callback(toolbox.close)
-    if journal.last("job.resumed") and (left := await toolbox.end_left_over()):
+    if around.works and journal.last("job.resumed") and (left := await toolbox.end_left_over()):
         journal.append(Warned(message=f"ended what the run before had left running: {', '.join(left)}"))
     cheap = cheap_link(around.config)
     registry = open_registry(client=http, paths=around.paths, environ=around.environ, now=around.now)

@@ -52,7 +52,7 @@ def _begin(journal: Journal, around: Surroundings, said: str | None) -> None:
     """The first entries of this run, and who runs it."""
     order = Order.from_json(journal.meta("order") or "{}")
     limits = limits_of(around.config)
-    caps = {link.name: link.max_cost for link in around.links if link.on_consent}
+    caps = around.caps
     instructions = text_tokens(instructions_of(Path(order.workspace)).text)
     if journal.last("job.started") is None:
         started = JobStarted(

@@ -108,9 +108,11 @@ class CutReply:
 
 @dataclass(frozen=True, slots=True)
 class FakeUsage:
-    """A right answer with a wrong count of prompt tokens; None leaves the usage out."""
+    """A right answer with a wrong count of prompt tokens; None leaves the usage out. Of them `cached` came from a
+    cache."""
 
     prompt_tokens: int | None = None
+    cached: int = 0
 
 
 # A broken way there -----------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ PIECES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Everything that stands in a reply. `prompt` None leaves the usage out; `number` makes ids unique."""
+    """Everything that stands in a reply. `prompt` None leaves the usage out; of it `cached` came from a cache.
+    `number` makes ids unique."""
 
     face: Face
     native: bool
@@ -33,6 +34,7 @@ class Told:
     output: int
     number: int
     created: float
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,7 @@ def _usage(told: Told, prompt: int) -> Json:
         "total_tokens": prompt + told.output,
     }
     if told.face in ("openai", "llamacpp", "vllm"):
-        usage["prompt_tokens_details"] = {"cached_tokens": 0}
+        usage["prompt_tokens_details"] = {"cached_tokens": told.cached}
     return usage
 
 

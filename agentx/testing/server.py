@@ -255,7 +255,8 @@ class FaultServer:
         usage = fault.prompt_tokens if isinstance(fault, FakeUsage) else kept.tokens
         told = told_of(said, None if limit is None else max(1, limit), self.face, native, model, usage)
         include_usage = bool(_object(body.get("stream_options")).get("include_usage"))
-        told = replace(told, number=number, created=self._now())
+        cached = fault.cached if isinstance(fault, FakeUsage) else 0
+        told = replace(told, number=number, created=self._now(), cached=cached)
         return answered(told, fault, stream=stream, include_usage=include_usage)
 
     def _load(self, body: Json, native: bool) -> int:

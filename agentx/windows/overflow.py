@@ -72,15 +72,19 @@ WORDINGS: tuple[Wording, ...] = (
     # llama.cpp, llamafile, and Ollama and LM Studio on top of it
     _wording(r"request \(<A> tokens\) exceeds the available context size \(<L>"),
     _wording(r"input \(<A> tokens\) is (?:larger|longer) than the max(?:imum)? context size \(<L>"),
-    _wording(r"request exceeds the available context size"),
+    _wording(r"exceeds the available context size(?: \(<L>)?"),
+    _wording(r"exceeds? (?:the )?(?:slot context|n_ctx(?:_slot)?\b)(?:[ =:(]{1,3}<L>)?"),
     # LM Studio: A is the part that must be kept
     _wording(r"n_keep:? \(?<A>\)? >= n_ctx:? \(?<L>"),
     _wording(r"keep the first <A> tokens.{0,200}?(?:context length of )?only <L> tokens"),
     # Ollama
     _wording(r"input length \(<A> tokens\) exceeds the model's maximum context length \(<L>"),
     _wording(r"prompt is longer than the context length currently available"),
-    _wording(r"exceeded max context length by <X> tokens"),
+    _wording(r"exceeded max context length(?: by <X> tokens)?"),
     _wording(r"input length exceeds (?:the )?maximum context length"),
+    _wording(
+        r"input length \(?<A>\)? exceeds (?:the )?(?:model's )?(?:maximum )?context length(?: \(?(?:of )?<L>)?"
+    ),
     # vLLM: first those where the output is to blame
     _wording(r"max_(?:completion_)?tokens=<O> cannot be greater than max_model_len=<L>", "output"),
     _wording(
@@ -92,6 +96,7 @@ WORDINGS: tuple[Wording, ...] = (
     ),
     _wording(LIMIT + r".{0,80}?prompt contains (?P<M>at least )?<A> input tokens"),
     _wording(LIMIT + r".{0,80}?prompt contains [\d,_]+ characters"),
+    _wording(LIMIT + r".{0,80}?your request has <A> input tokens"),
     _wording(
         r"(?:prompt|prompt length|engine prompt length) \(?(?:length )?<A>\)? exceeds the max_model_len \(?<L>"
     ),
@@ -113,34 +118,45 @@ WORDINGS: tuple[Wording, ...] = (
     # SGLang, Together
     _wording(r"input \(<A> tokens\) is longer than the model's context length \(<L>"),
     _wording(r"input length \(<A> tokens\) exceeds the maximum allowed length \(<L>"),
+    # Groq
+    _wording(r"exceeds the maximum allowed input length of <L> tokens"),
     # TGI
     _wording(r"`?inputs`? must have less than <L> tokens\. Given: <A>"),
     _wording(r"`?inputs`? tokens \+ `?max_new_tokens`? must be <= <L>\. Given: <A> .{0,40}?and <O>", None),
     # Anthropic
-    _wording(r"prompt is too long: <A> tokens > <L>"),
+    _wording(r"prompt is too long(?:: <A> tokens > <L>)?"),
     _wording(r"exceed context limit: <A> \+ <O> > <L>", None),
     # OpenAI, Azure
     _wording(LIMIT + r".{0,80}?messages resulted in <A> tokens"),
     _wording(r"configured limit of <L> tokens.{0,80}?resulted in <A> tokens"),
-    _wording(r"input exceeds the context window of this model"),
+    _wording(
+        r"(?:input|prompt|request|messages|tokens)[^.\n]{0,40} exceeds? the (?:model's )?context (?:window|length)"
+    ),
     # Gemini, Vertex
     _wording(r"input token count \(?<A>\)? exceeds the maximum number of tokens allowed \(?<L>"),
-    _wording(r"input token count exceeds the maximum number of tokens allowed \(?<L>"),
+    _wording(r"input token count(?: \(?<A>\)?)? exceeds the maximum(?: number of tokens allowed \(?<L>)?"),
+    _wording(r"exceeds the maximum number of input tokens"),
     # Mistral, xAI, Cerebras, Copilot, Moonshot, Qwen, and a server called DS4
     _wording(r"prompt contains <A> tokens.{0,120}?too large for model with <L> maximum context length"),
-    _wording(r"maximum prompt length is <L> but the request contains <A> tokens"),
+    _wording(r"too large for model with <L> maximum context length"),
+    _wording(r"maximum prompt length is <L>(?: but the request contains <A> tokens)?"),
     _wording(r"current length is <A> while limit is <L>"),
     _wording(r"prompt token count of <A> exceeds the limit of <L>"),
+    _wording(r"\b(?:prompt|input|context)\b[^.\n]{0,40} exceeds the limit of <L>"),
     _wording(r"exceeded model token limit: <L>"),
     _wording(r"range of input length should be \[\d+, ?<L>\]"),
     _wording(r"prompt has <A> tokens, but the configured context size is <L> tokens"),
     # Bedrock, Groq, MiniMax, z.ai: no numbers
     _wording(r"input is too long for (?:the )?requested model|too many input tokens"),
-    _wording(r"reduce the length of the messages or completion"),
     _wording(r"context window exceeds limit"),
-    _wording(r"prompt exceeds max(?:imum)? length|prompt 超长|输入.{0,12}超过"),
-    # The limit alone, in a sentence that is not known; then the codes, which many servers share
-    _wording(LIMIT + r"(?=.{0,200}(?:exceed|reduce|too (?:long|large|many)))"),
+    _wording(
+        r"prompt exceeds max(?:imum)? length|prompt 超长|输入.{0,12}超过|超[过出]最大长度|上下文(?:长度|窗口)"
+    ),
+    # What many servers say: the limit alone, in a sentence that is not known; no numbers; then the codes
+    _wording(LIMIT + r"(?=.{0,200}(?:exceed|reduce|too (?:long|large|many)|requested))"),
+    _wording(r"(?:greater|longer|larger) than the (?:model's )?(?:maximum )?context (?:length|window)"),
+    _wording(r"context length is only <L> tokens"),
+    _wording(r"reduce the length of (?:the|your) (?:messages|prompt|input)"),
     _wording(
         r"\b(?:context_length_exceeded|model_max_prompt_tokens_exceeded|exceed_context_size_error"
         r"|model_context_window_exceeded|context_window_exceeded|ContextWindowExceededError|prompt_too_long)\b"

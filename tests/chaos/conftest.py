@@ -20,8 +20,14 @@ from agentx.jobs.assemble import Surroundings
 from agentx.jobs.run import run_job
 from agentx.jobs.store import Job, Order, Store
 from agentx.journal import Entry
+from agentx.testing.brain import Brain, Call, Said, Script, asks_for_summary
 from agentx.testing.conversations import note_task, twelve_notes
-from agentx.testing.server import FaultServer
+from agentx.testing.counting import Json
+from agentx.testing.faults import Fault, Schedule
+from agentx.testing.server import FaultServer, Seen
+
+PROBE = "word word word word"
+"""What agentx pads a request with to see whether a server cuts it."""
 
 
 @dataclass
@@ -58,6 +64,10 @@ class Ran:
             for event in self.events
             if event["type"] == kind and all(event[name] == value for name, value in fields.items())
         ]
+
+    def tiers(self, number: int) -> list[Mapping[str, Any]]:
+        """What the tier with this *number* did in each compaction in which it ran."""
+        return [tier for event in self.of("compaction") for tier in event["tiers"] if tier["tier"] == number]
 
     @property
     def answer(self) -> str:
@@ -103,6 +113,45 @@ class Night:
     def notes(self, count: int = 12, words: int = 240) -> tuple[str, ...]:
         """Notes on disk; their codes."""
         return twelve_notes(self.workspace, count=count, words=words)
+
+    def say(self, text: str) -> None:
+        """What a person says to the job that runs now, from another process."""
+        (job,) = Store(self.paths.jobs).all()
+        journal = job.journal()
+        journal.post("message", text)
+        journal.close()
+
+    @staticmethod
+    def working(steps: Sequence[Said | Call | str], summary: str = "Goal: go on with the task.") -> Brain:
+        """A model that takes *steps* in its turns, whatever it is shown, and tells *summary* when asked."""
+        script = Script(steps)
+
+        def brain(messages: Sequence[Json], tools: Sequence[Json]) -> Said:
+            if asks_for_summary(messages, tools):
+                return Said(summary)
+            return Said("yes") if PROBE in messages[-1]["content"] else script(messages, tools)
+
+        return brain
+
+    @staticmethod
+    def turns(server: FaultServer) -> list[Seen]:
+        """The requests for turns that came to *server*: neither summaries nor probes."""
+        asked = [seen for seen in server.chats if seen.body.get("tools")]
+        return [seen for seen in asked if PROBE not in str(seen.body["messages"][-1]["content"])]
+
+    @staticmethod
+    def summaries(server: FaultServer) -> list[Seen]:
+        """The requests for summaries that came to *server*."""
+        return [seen for seen in server.chats if not seen.body.get("tools")]
+
+    @staticmethod
+    def failing_summaries(server: FaultServer, fault: Fault | None) -> Schedule:
+        """A schedule that breaks what *server* is asked for summaries, and nothing else."""
+
+        def schedule(_number: int) -> Fault | None:
+            return None if server.requests[-1].body.get("tools") else fault
+
+        return schedule
 
     def configure(self, links: Sequence[FaultServer | Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
         """One link for each of *links*: a server, or `{"server": ..., "card": ..., and what a link takes}`."""

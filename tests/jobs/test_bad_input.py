@@ -107,7 +107,7 @@ def test_a_missing_workspace_says_so(home: Any) -> None:
     assert "mkdir -p nowhere" in done.err
 
 
-@pytest.mark.parametrize("command", ["show", "logs", "events", "stop", "resume", "context"])
+@pytest.mark.parametrize("command", ["show", "logs", "events", "stop", "resume", "context", "compact"])
 def test_no_such_job_has_exit_8(home: Any, command: str) -> None:
     done = home.run(command, "j-nothing")
     assert done.code == 8
