@@ -233,7 +233,7 @@ class Turns:
             budget,
             system=system,
             tools=tools,
-            ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            ask=self.aside.summariser(link) if self.summaries else None,
             others=lambda: self.aside.others(link, self.chain.links),
         )
         return outcome.entry

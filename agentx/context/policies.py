@@ -121,6 +121,8 @@ class Policy:
 
 
 MUST_LEAVE = 0.75
+BYTES_PER_TOKEN = 4
+"""Hardly any text has more, as tokens are estimated."""
 
 LAST = PolicyStep("prune", above=1.0)
 """The last resort, for what cannot be sent at all."""
@@ -150,6 +152,7 @@ THREE_STEPS = Policy(
     reserve_share=0.25,
     sends_reserve=True,
     tail_most=0,
+    worth_clearing=0.1,
 )
 KEEP_RECENT = Policy(
     name="keep-recent",
@@ -188,7 +191,8 @@ def policy_named(name: str) -> Policy:
 
 def summary_limit(policy: Policy, window: int) -> int:
     """The most tokens of a summary, however many went before it: 5 % of the window, at most 10,000."""
-    return min(policy.summary_most, int(window * policy.summary_share))
+    by_bytes = policy.summary_most if policy.summary_bytes is None else policy.summary_bytes // BYTES_PER_TOKEN
+    return min(policy.summary_most, int(window * policy.summary_share), by_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,6 +164,17 @@ class TestKeepRecent:
             "four exchanges of 2,000 and some tokens are within 10,000"
         )
 
+    def test_a_summary_of_more_than_sixteen_thousand_bytes_is_refused(self, bench: Bench) -> None:
+        context = bench.open(policy=KEEP_RECENT)
+        bench.start()
+        results(bench, 400, 2_000)
+        budget = KEEP_RECENT.budget(1_000_000)
+        assert bench.view(budget, bench.scripted("Goal: all. " + "word " * 3_300), context=context).generation == 0
+        (event,) = bench.events("compaction")
+        assert event.tiers[0]["why"]
+        bench.clock += 700
+        assert bench.view(budget, bench.scripted("Goal: all. " + "word " * 3_100), context=context).generation
+
     def test_below_eighty_per_cent_nothing_is_done(self, bench: Bench) -> None:
         context = bench.open(policy=KEEP_RECENT)
         bench.start()
@@ -394,5 +405,5 @@ class TestBackground:
             results(bench, 15, 2_000, start=50)
             await self.view(bench, context, ask)
 
-        self.job(bench, work, KEEP_RECENT)
-        assert len(ask.seen) == 1
+        event = self.job(bench, work, KEEP_RECENT)
+        assert [tier["name"] for tier in event.tiers] == ["summary"]

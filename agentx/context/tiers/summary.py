@@ -87,6 +87,9 @@ async def _told(work: Work, models: Sequence[Summariser], items: Sequence[Item])
         )
         if not (isinstance(told, Refused) and told.down):
             break
+    most = work.policy.summary_bytes
+    if isinstance(told, Summary) and most is not None and (size := len(told.text.encode())) > most:
+        return Refused("too_long", f"the summary has {size:,} bytes, {most:,} are allowed"), by
     return told, by
 
 
