@@ -19,6 +19,9 @@ from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
 from agentx.journal import Journal
 
+BELOW = 0.95
+"""Of what starts a compaction: a view above that after one has hardly room for the next turn."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -89,7 +92,7 @@ class Compaction:
         cannot."""
         if (pending := self.state.pending) is not None:  # no provider has judged the last one: its estimates do
             self.state.pending = None
-            self.judge(pending.after <= pending.before * (1 - self.policy.gain))
+            self.judge(pending.helped(pending.after, self.policy.gain))
         opened = self._open(summary=False) or self._enough_for_one_turn()
         if opened and not (wish.must_fit or wish.forced):
             return None
@@ -164,6 +167,8 @@ class Compaction:
         before, after = round(wish.base.plain * wish.factor), round(size * wish.factor)
         smaller = run.changed and size < wish.base.plain
         payload: dict[str, Any] = {"link": wish.link, "measured": wish.base.counted}
+        if wish.room.ceiling < wish.room.usable:  # there is room to go on without: better than to do it every turn
+            payload["below"] = round(wish.room.ceiling * wish.factor * BELOW)
         if smaller:
             checkpoint = replace(
                 run.work.draft,

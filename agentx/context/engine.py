@@ -18,7 +18,7 @@ from agentx.context.choose import Candidate, base_for, candidates, eligible, lea
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
-from agentx.context.policies import Policy, ceiling, policy_named, room_for
+from agentx.context.policies import MUST_LEAVE, Policy, ceiling, policy_named, room_for
 from agentx.context.state import MANUAL, State
 from agentx.context.summarise import Ask, Other, Summariser
 from agentx.context.thrift import forbidden, spent_on_summaries
@@ -199,7 +199,7 @@ class Context:
         if judged is None or usage is None or judged.link != link.identity:
             return
         after = usage.input if judged.measured else judged.after
-        self._compaction().judge(after <= judged.before * (1 - self.policy.gain))
+        self._compaction().judge(judged.helped(after, self.policy.gain))
 
     async def close(self) -> None:
         """End what is being prepared."""
@@ -292,11 +292,13 @@ class Context:
         return Frame(link, budget, system, tools, fixed, self.state.calibration(link.identity).factor)
 
     def _must(self, frame: Frame) -> int:
-        """The plain estimate of the user's words and the newest exchange, each only as far as it may claim."""
+        """The plain estimate of the user's words and the newest exchange, each only as far as it may claim: what
+        no model has read yet stays whole where it can be sent."""
         transcript = self.state.transcript
         most = int(MUST_SHARE * frame.budget.threshold / frame.factor)
-        newest = transcript.tokens_after(transcript.tail(0, 0))
-        return min(most, transcript.said_tokens) + min(most, newest)
+        said, unread = min(most, transcript.said_tokens), transcript.tokens_after(transcript.read)
+        room = int(MUST_LEAVE * frame.budget.usable / frame.factor) - frame.fixed - said
+        return said + (unread if unread <= room else min(most, unread))
 
     def _ceiling(self, frame: Frame) -> int:
         return ceiling(frame.budget, frame.fixed + self._must(frame), frame.factor)

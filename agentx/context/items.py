@@ -61,8 +61,12 @@ class Transcript:
         """The task and what the user said later."""
         self.said_tokens = 0
         """The plain estimate of all of that."""
+        self.read = 0
+        """The `seq` up to which models have read everything: the newest reply and what came of it follow."""
 
     def add(self, item: Item) -> None:
+        if item.kind == "assistant":
+            self.read = self.last
         self._items.append(item)
         self._seqs.append(item.seq)
         self._sums.append(self._sums[-1] + item.tokens)

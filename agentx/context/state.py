@@ -25,13 +25,18 @@ NEAR = 1.1
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A compaction whose gain no provider has confirmed yet. Sizes are tokens; `measured` says that a provider
-    had counted the view before it."""
+    had counted the view before it. Above `below` the next turn would only compact again."""
 
     generation: int
     before: int
     after: int
     measured: bool
     link: str
+    below: int | None = None
+
+    def helped(self, after: int, gain: float) -> bool:
+        """Whether a view that has *after* tokens now was worth it: *gain* is the share that must be saved."""
+        return after <= self.before * (1 - gain) and (self.below is None or after <= self.below)
 
 
 @dataclass(slots=True)
@@ -136,7 +141,12 @@ class State:
             self.asked = seq
         self._thin_out(seq)
         self.pending = Pending(
-            seq, event.before, event.after, bool(payload.get("measured")), str(payload.get("link", ""))
+            generation=seq,
+            before=event.before,
+            after=event.after,
+            measured=bool(payload.get("measured")),
+            link=str(payload.get("link", "")),
+            below=payload.get("below"),
         )
 
     def _thin_out(self, newest: int) -> None:

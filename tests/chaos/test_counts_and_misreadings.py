@@ -14,7 +14,7 @@ import pytest
 from agentx.testing.brain import Call, NoteReader, Said
 from agentx.testing.conversations import note_task
 from agentx.testing.counting import Json, count_prompt, normal
-from agentx.testing.faults import FakeUsage, Fault, Status, at
+from agentx.testing.faults import FakeUsage, Fault, Status, after, at
 from agentx.testing.server import FaultServer
 
 if TYPE_CHECKING:
@@ -100,6 +100,42 @@ def test_a_refusal_without_a_body_never_compacts_a_small_conversation(night: Nig
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     assert ran.of("compaction") == ran.of("window.learned") == [], ran.story
     assert "overflow" not in {event["class"] for event in ran.of("link.failed")}, ran.story
+
+
+OTHERS = {
+    "a rate of tokens": (
+        429,
+        "Rate limit reached for gpt-x on tokens per min (TPM): Limit 30000, Requested 31000.",
+    ),
+    "tokens of a day": (400, "Too many tokens per day: 100000 of 100000 used, please wait before trying again."),
+    "a large picture": (
+        400,
+        "messages.0.content.1.image: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+    ),
+    "a parameter": (400, "Unsupported parameter: 'top_k' is not supported with this model."),
+    "foreign thoughts": (400, "The encrypted content could not be verified: invalid encrypted content."),
+    "an unknown model": (404, "The model `scripted` does not exist or you do not have access to it."),
+    "a cache": (400, "The cached content is of 900 tokens. The minimum token count to start caching is 4096."),
+    "a missing result": (400, "messages.2: `tool_use` ids were found without `tool_result` blocks: toolu_1."),
+    "roles": (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    "an empty text": (400, "messages: text content blocks must be non-empty"),
+    "bedrock": (400, "The toolConfig field must be defined when using toolUse and toolResult content blocks."),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_refusal_for_another_reason_never_compacts(night: Night, name: str) -> None:
+    """Lengths, limits and tokens stand in its words, too; the next link has the whole conversation."""
+    status, words = OTHERS[name]
+    codes = night.notes(3, words=60)
+    refusal = Status(status, body={"error": {"message": words, "type": "invalid_request_error"}})
+    with FaultServer(NoteReader(), schedule=after(1, refusal)) as server, FaultServer(NoteReader()) as other:
+        ran = night.run([server, other], note_task(3))
+    assert ran.ending.name == "done", ran.story
+    assert [code for code in codes if code not in ran.answer] == [], ran.story
+    assert ran.of("compaction") == ran.of("window.learned") == [], ran.story
+    assert not {"overflow", "output_cap"} & {event["class"] for event in ran.of("link.failed")}, ran.story
+    assert len(other.chats) >= 3 and len(other.chats[0].kept or ()) == 4
 
 
 def test_a_reply_that_only_thought_up_to_its_limit_is_no_overflow(night: Night) -> None:

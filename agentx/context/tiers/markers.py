@@ -16,10 +16,12 @@ SMALLEST_SAVING = 50
 
 async def markers(work: Work) -> Step:
     """All at once and only when it frees enough, to spare the provider's cache. The newest results stay, and so
-    does what was brought back since the last compaction: it would only be asked for again."""
-    draft = work.draft
+    does what no model has read yet, and what was brought back since the last compaction: it would only be asked
+    for again."""
+    draft, read = work.draft, work.transcript.read
     results = [item for item in work.transcript.between(draft.upto) if item.kind == "tool"]
     old = results[: -work.policy.newest_results] if work.policy.newest_results else results
+    old = [item for item in old if item.seq <= read]
     fresh = {item.seq for item in old if item.restored and item.seq > draft.at}
     savings = {
         item.seq: saved

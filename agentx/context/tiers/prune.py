@@ -25,6 +25,8 @@ WORDS = 0.65
 """What the user's words may take of what there is; more where the newest exchange does not need the rest."""
 TASK = 0.4
 """Of that: what the task may take before it is shortened, however much was said later."""
+NEWEST = 0.75
+"""Of what is left: what the newest exchange, which no model has read yet, may take before it is shortened."""
 HEADING = "Steps since then, told by code and shortened:"
 
 
@@ -52,7 +54,7 @@ def pruned(work: Work, room: int) -> Checkpoint:
     """A draft whose view has about *room* tokens without system prompt and tools."""
     draft = work.draft
     newer = work.transcript.between(draft.upto)
-    newest = sum(_size(item, draft) for item in newer if item.seq > work.transcript.tail(draft.upto, 0))
+    newest = sum(_size(item, draft) for item in newer if item.seq > work.transcript.read)
     kept, trims = _words(work, max(int(room * WORDS), room - FRAME - newest - SMALLEST_CLIP))
     rest = room - SAID - sum(min(item.tokens, trims.get(item.seq, item.tokens)) + 4 for item in kept)
     record = (draft.summary, draft.index, draft.memory)
@@ -62,7 +64,8 @@ def pruned(work: Work, room: int) -> Checkpoint:
     if whole + wanted <= rest:
         return replace(draft, kept=tuple(sorted(seqs)), trimmed=trims or None)
     rest -= FRAME
-    cut, tail_trims, tail_size = _tail(work, newer, max(0, rest // 2))
+    unread = newest if newest <= rest * NEWEST else 0
+    cut, tail_trims, tail_size = _tail(work, newer, max(0, rest // 2, unread))
     rest = max(0, rest - tail_size)
     memory = clip(draft.memory, rest // 4).text if rest // 4 >= SMALLEST_CLIP else ""
     index = result_index(work.transcript.between(0, cut), min(work.room.index, rest // 6))
