@@ -170,13 +170,13 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
     config = session.config(Path(order.workspace))
     links: tuple[Link, ...] = links_of(session, config, order)
     rows = asyncio.run(rows_of(session, links, refresh=False))
-    limits, policy = limits_of(config).to_json(), policy_of(config.settings.compaction)
+    limits, settings = limits_of(config).to_json(), config.settings
+    policy = policy_of(settings.compaction)
     instructions = text_tokens(instructions_of(Path(order.workspace)).text)
     if as_json:
         told = {"task": order.task, "workspace": order.workspace, "until": order.until}
-        answer_json(
-            told | {"links": rows, "limits": limits, "policy": policy.to_json(), "instructions": instructions}
-        )
+        found = {"links": rows, "limits": limits, "policy": policy.to_json(), "instructions": instructions}
+        answer_json(told | found | {"on_exhausted": settings.on_exhausted, "max_wait": settings.max_wait})
         return 0
     answer("would run with")
     for link, row in zip(links, rows, strict=True):
@@ -190,6 +190,9 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
     shown = ", ".join(f"{key} {value:g}" for key, value in limits.items() if value is not None)
     answer(f"  limits    {shown or 'none'}")
     answer(f"  policy    {policy.name}: {policy.in_words}")
+    longest = "" if settings.max_wait is None else f", at most {settings.max_wait:g} hours"
+    ends = "the job ends" if settings.on_exhausted == "fail" else f"it waits{longest}"
+    answer(f"  waits     when every link rests {ends}")
     answer(f"  until     {order.until or 'the model says that it is finished'}")
     answer(f"  workspace {order.workspace}{instructed(instructions)}")
     answer("nothing was sent")

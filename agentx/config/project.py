@@ -70,6 +70,8 @@ def numbers(project: Settings) -> Iterator[Location]:
 def widened(layers: Layers, where: Where, user_file: str) -> Iterator[Problem]:
     for at in numbers(layers.project):
         mine, most = value_at(layers.whole, at), value_at(layers.without, at)
+        if isinstance(mine, bool):
+            continue  # what is shown of a command's output is no limit
         if most is not None and (mine is None or mine > most):
             what = f"a project's file may only lower `{dotted(at)}`: {said(mine)} is more than your {said(most)}"
             yield Problem(where(at, False), what, f"raise it in your own file, {user_file}")

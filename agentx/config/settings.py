@@ -168,6 +168,11 @@ class ShellSettings(Table):
     """The shell tool."""
 
     timeout_seconds: Seconds = Field(default=600.0, description="The longest that one command may run.")
+    filter: bool = Field(
+        default=False,
+        description="Leave progress bars and repeated lines out of what the model sees of a command's output; "
+        "`AGENTX_NO_FILTER=1` switches it off always.",
+    )
 
 
 class TimerSettings(Table):

@@ -16,6 +16,10 @@ class Checkpoint:
     upto: int = 0
     """Items up to here are left out, but for `kept`; `summary` and `memory` stand for them."""
     summary: str = ""
+    digest: str = ""
+    """What code tells of items up to `upto` that the summary does not cover."""
+    told: int = 0
+    """Items up to here are covered by the summary of a model."""
     memory: str = ""
     """What was brought back: open plan items, notes, running commands, files."""
     index: str = ""
@@ -36,11 +40,18 @@ class Checkpoint:
     """It was asked for by a person or a counter, not by size: views of its budget go on from it, although larger
     ones would fit."""
 
+    @property
+    def record(self) -> str:
+        """What is told of the items that are left out."""
+        return "\n\n".join(part for part in (self.summary, self.digest) if part)
+
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {
             "at": self.at,
             "upto": self.upto,
             "summary": self.summary,
+            "digest": self.digest,
+            "told": self.told,
             "memory": self.memory,
             "index": self.index,
             "kept": list(self.kept),
@@ -61,6 +72,8 @@ class Checkpoint:
             at=data["at"],
             upto=data["upto"],
             summary=data["summary"],
+            digest=data.get("digest", ""),
+            told=data.get("told", data["upto"]),
             memory=data["memory"],
             index=data.get("index", ""),
             kept=tuple(data["kept"]),

@@ -19,6 +19,9 @@ CLIP_MOST = 25_000
 SMALLEST_CLIP = 48
 """Tokens; below that nothing but the note would be left."""
 
+SHORT_VALUE = 60
+"""Characters of an argument that stays when the others are left out, such as a path."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
@@ -82,7 +85,15 @@ def shorten_arguments(arguments: str, limit_tokens: int) -> str:
             short = json.dumps(_shortened(cast(Any, value), length), ensure_ascii=False)
             if text_tokens(short) <= limit_tokens:
                 return short
+        scalars = {key: one for key, one in cast("dict[str, Any]", value).items() if _is_short(one)}
+        short = json.dumps(scalars | {"left_out": f"{len(arguments):,} characters"}, ensure_ascii=False)
+        if text_tokens(short) <= limit_tokens:
+            return short
     return json.dumps({"left_out": f"{len(arguments):,} characters"})
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, int | float | str) and len(str(value)) <= SHORT_VALUE
 
 
 def _shortened(value: Any, length: int) -> Any:

@@ -6,19 +6,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentx.context.breaker import INEFFECTIVE, Breaker
+from agentx.context.breaker import INEFFECTIVE, Breaker, cause_of
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate
-from agentx.context.policies import Policy, PolicyStep, Room
+from agentx.context.policies import Policy, Room, TierName, due
 from agentx.context.state import State
 from agentx.context.summarise import Summariser
-from agentx.context.tiers.all import TIERS, Numbered
+from agentx.context.tiers.all import TIERS
 from agentx.context.tiers.work import Prepared, Step, Work
 from agentx.context.view import project
 from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
 from agentx.journal import Journal
 
+ACTIVE = "summary"
+"""The tier that asks the model whose turn it is."""
 BELOW = 0.95
 """Of what starts a compaction: a view above that after one has hardly room for the next turn."""
 
@@ -59,11 +61,6 @@ class Outcome:
     after: int
     tiers: tuple[Mapping[str, Any], ...]
     why: str = ""
-
-
-def due(step: PolicyStep, room: Room, size: int) -> bool:
-    """Whether a view of *size* (plain estimate) is as large as *step* asks for."""
-    return size > (room.target if step.above is None else step.above * room.usable)
 
 
 @dataclass(slots=True)
@@ -119,7 +116,7 @@ class Compaction:
                 continue  # a view that does not fit goes straight to the last tier, breaker or not
             if asked and tier.last and size <= wish.room.usable:
                 continue  # who asks for a compaction does not ask for the last resort
-            await self._tier(run, step.tier, tier, wish.factor)
+            await self._tier(run, wish, step.tier)
         if waits and not run.changed and not run.asked and not wish.must_fit:
             return None  # nothing could be done yet, and the next step is for larger views
         return self._recorded(wish, run)
@@ -132,10 +129,11 @@ class Compaction:
         else:
             self._keep(breaker.failed(INEFFECTIVE, self.now(), self._tokens()), INEFFECTIVE)
 
-    async def _tier(self, run: _Run, name: str, tier: Numbered, factor: float) -> None:
+    async def _tier(self, run: _Run, wish: Wish, name: TierName) -> None:
         size = run.size
-        opened = self._open(summary=True) if tier.asks else None
-        if opened:
+        tier, models = TIERS[name], "" if name == ACTIVE else name
+        opened = self._open(summary=True, tier=models) if tier.asks else None
+        if opened and not wish.forced:
             step = Step(None, f"the breaker is open: {opened}")
         else:
             try:
@@ -151,14 +149,15 @@ class Compaction:
         told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
         if step.by:
             told["by"] = step.by
-        if (cause := step.cause or opened) is not None:
-            told["cause"] = cause
-        run.tiers.append(told | {"before": round(size * factor), "after": round(run.size * factor)})
+        if (refused := step.cause or opened) is not None:
+            told["cause"] = refused
+        run.tiers.append(told | {"before": round(size * wish.factor), "after": round(run.size * wish.factor)})
         breaker = self.state.breaker
         if step.cause is not None:
-            self._keep(breaker.failed(step.cause, self.now(), self._tokens()), step.cause)
+            cause = cause_of(step.cause, models)
+            self._keep(breaker.failed(cause, self.now(), self._tokens()), cause)
         elif step.draft is not None and tier.asks:
-            for cause in breaker.summary_causes:
+            for cause in breaker.summary_causes(models):
                 self._keep(self.state.breaker.succeeded(cause), cause)
 
     def _recorded(self, wish: Wish, run: _Run) -> Outcome:
@@ -211,8 +210,8 @@ class Compaction:
         most = self.policy.most_a_turn
         return None if most is None or self.state.attempts < most else f"{most} compactions in this turn"
 
-    def _open(self, *, summary: bool) -> str | None:
-        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary)
+    def _open(self, *, summary: bool, tier: str = "") -> str | None:
+        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary, tier=tier)
 
     def _tokens(self) -> int:
         return self.state.transcript.tokens_after(0)

@@ -20,7 +20,7 @@ from agentx.context.measure import Calibration, estimate, message_tokens, render
 from agentx.context.memory import memory_text
 from agentx.context.policies import MUST_LEAVE, Policy, ceiling, policy_named, room_for
 from agentx.context.state import MANUAL, State
-from agentx.context.summarise import Ask, Other, Summariser
+from agentx.context.summarise import Ask, Other, Summariser, in_order, no_others
 from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
 from agentx.context.tiers.summary import by_active_model
@@ -45,8 +45,6 @@ from agentx.wires.messages import Message, Reply, Request, Tool, Usage
 __all__ = ["Ask", "Context", "Truncation", "View"]
 
 Count = Callable[[Request], Awaitable[int | None]]
-MOST_ASKED = 3
-"""So many links are asked for one summary before the next tier runs."""
 IN_ONE_GO = 0.6
 """Of a window: what its model can be given to summarise at once."""
 THINKING = 4_096
@@ -57,11 +55,6 @@ MOST_CONFIRMED = 2
 """A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
 MUST_SHARE = 0.4
 """Of the threshold: the most that the user's words, and the newest exchange, may claim before they are trimmed."""
-
-
-def no_others() -> Sequence[Other]:
-    """Where no other link may be asked."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +83,7 @@ class Context:
         background: Callable[[], str],
         output: Path,
         counter: Callable[[str], int | None] = count_tokens,
-        cheap: Ask | None = None,
-        cheap_window: int = 0,
-        cheap_name: str = "",
+        cheap: Callable[[], Other] | None = None,
         goal: str | None = None,
     ) -> None:
         self.journal = journal
@@ -103,8 +94,6 @@ class Context:
         self.output = output
         self.counter = counter
         self.cheap = cheap
-        self.cheap_window = cheap_window
-        self.cheap_name = cheap_name
         self.goal = goal
         self.state = State()
         self.beside = Beside()
@@ -377,7 +366,7 @@ class Context:
             prepared=self.beside.prepared,
             cause=cause,
             active=models,
-            cheap=None if self.cheap is None else self._summariser(self._cheap(self.cheap)),
+            cheap=None if self.cheap is None else self._summariser(self.cheap()),
             must_fit=must_fit,
             forced=forced,
             counted_out=counted_out,
@@ -422,32 +411,25 @@ class Context:
         self.beside.start(shown.generation, base, by_active_model(work))
 
     def _models(self, frame: Frame, ask: Ask | None, others: Callable[[], Sequence[Other]]) -> list[Summariser]:
-        """Who is asked for a summary, in order: a larger model that knows the conversation, as it was asked last;
-        the one whose turn it is; and those that stand in for it."""
+        """Who is asked for a summary, in order; nobody where *ask* is None."""
         if ask is None:
             return []
         link, budget = frame.link, frame.budget
-        found = others()
-        knowing = [other for other in found if other.link == self.state.link and other.window > budget.window]
-        active = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
-        rest = [other for other in found if other not in knowing and not other.paid]
-        return [self._summariser(other) for other in (*knowing, active, *rest)[:MOST_ASKED]]
-
-    def _cheap(self, ask: Ask) -> Other:
-        return Other(link="", name=self.cheap_name, ask=ask, window=self.cheap_window)
+        own = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
+        return [self._summariser(one) for one in in_order(own, others(), last=self.state.link)]
 
     def _summariser(self, other: Other) -> Summariser:
-        known = self.state.calibration(other.link) if other.link else Calibration(1.0)
         return Summariser(
             ask=other.ask,
             window=other.window,
-            factor=known.factor,
+            factor=self.state.calibration(other.link).factor,
             seconds=self.policy.summary_seconds,
             counter=self.counter,
             thinking=THINKING if other.link in self.state.thinking else 0,
             output=other.output,
             name=other.name,
             forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
+            cut=other.cut,
         )
 
     def _compaction(self) -> Compaction:

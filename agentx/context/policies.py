@@ -123,6 +123,8 @@ class Policy:
 MUST_LEAVE = 0.75
 BYTES_PER_TOKEN = 4
 """Hardly any text has more, as tokens are estimated."""
+SMALL_WINDOW = 8_192
+"""Tokens: below it a summary may have more than its share."""
 
 LAST = PolicyStep("prune", above=1.0)
 """The last resort, for what cannot be sent at all."""
@@ -190,9 +192,14 @@ def policy_named(name: str) -> Policy:
 
 
 def summary_limit(policy: Policy, window: int) -> int:
-    """The most tokens of a summary, however many went before it: 5 % of the window, at most 10,000."""
+    """The most tokens of a summary, however many went before it: 5 % of the window, at most 10,000.
+
+    5 % of 4,096 are 204, in which a dozen facts cannot be told: a window below 8,192 gives what 8,192 would, but
+    never more than an eighth.
+    """
+    share = max(window * policy.summary_share, min(SMALL_WINDOW * policy.summary_share, window / 8))
     by_bytes = policy.summary_most if policy.summary_bytes is None else policy.summary_bytes // BYTES_PER_TOKEN
-    return min(policy.summary_most, int(window * policy.summary_share), by_bytes)
+    return min(policy.summary_most, int(share), by_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +219,11 @@ class Room:
     memory: int
     index: int = 0
     """For the ids of results that are left out."""
+
+
+def due(step: PolicyStep, room: Room, size: int) -> bool:
+    """Whether a view of *size* (plain estimate) is as large as *step* asks for."""
+    return size > (room.target if step.above is None else step.above * room.usable)
 
 
 def ceiling(budget: Budget, must: int, factor: float) -> int:

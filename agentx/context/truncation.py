@@ -117,7 +117,7 @@ def in_doubt(reported: int, expected: int, *, grown: int | None = None, final: b
     missing = expected - reported
     if missing < SMALLEST_DROPPED:
         return None
-    usual = any(reported <= size < expected for size in USUAL)
+    usual = any(reported <= size < expected for size in USUAL if size >= SMALLEST_WORKABLE)
     noise = (NOISE_AT_THE_END if final else NOISE) * (expected if grown is None else grown)
     if not usual and (expected < SMALLEST_WORKABLE or missing <= noise):
         return None

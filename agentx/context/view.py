@@ -102,7 +102,7 @@ def block(checkpoint: Checkpoint) -> str:
     parts = [
         "[The conversation before this point was left out to save room. What follows is a record of it, not a new "
         "request.]",
-        checkpoint.summary or EMPTY_SUMMARY,
+        checkpoint.record or EMPTY_SUMMARY,
     ]
     parts.extend(part for part in (checkpoint.index, checkpoint.memory) if part)
     parts.append("[End of the record. Go on with the task from here; do not start over.]")

@@ -46,6 +46,8 @@ from agentx.wires.messages import Usage
 from agentx.wires.timing import general
 
 Listener = Callable[[Entry], None]
+NO_FILTER = "AGENTX_NO_FILTER"
+"""The variable that switches the filter for the output of commands off, whatever is set."""
 LONG_KEY = 20
 """Characters; a shorter key without a digit is a placeholder."""
 SECRET_HEADER = re.compile(r"auth|key|token|cookie|secret|password", re.IGNORECASE)
@@ -116,11 +118,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         background=toolbox.background,
         output=job.output,
         goal=order.until,
-        cheap=None
-        if cheap is None
-        else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),
-        cheap_window=0 if cheap is None else registry.window(cheap).size,
-        cheap_name="" if cheap is None else cheap.name,
+        cheap=None if cheap is None else lambda: turns.aside.cheap(cheap),
     )
     stack.push_async_callback(context.close)
     turns = Turns(
@@ -182,7 +180,10 @@ def _toolbox(
         restored_seq=lambda id_: restored_seq(journal, id_),
         tell=journal.append,
         rg=find_ripgrep(around.environ, sys.executable),
-        limits=ToolLimits(timeout=around.config.settings.shell.timeout_seconds),
+        limits=ToolLimits(
+            timeout=around.config.settings.shell.timeout_seconds,
+            filter_noise=around.config.settings.shell.filter and around.environ.get(NO_FILTER) != "1",
+        ),
     )
 
 

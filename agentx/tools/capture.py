@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from agentx.tools.cleaning import Cleaner, Redactor
+from agentx.tools.cleaning import Cleaner, Redactor, with_line_ends
+from agentx.tools.noise import Noise
 
 
 class Store:
@@ -38,12 +39,26 @@ class Store:
 
 
 class Capture:
-    """One command's output. `total` counts raw bytes; `whole` is the file when there is one."""
+    """One command's output. `total` counts raw bytes; `whole` is the file when there is one.
 
-    def __init__(self, store: Store, name: str, redactor: Redactor, *, head: int, tail: int, eager: bool) -> None:
+    What *noise* leaves out is not shown; the file has it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        redactor: Redactor,
+        *,
+        head: int,
+        tail: int,
+        eager: bool,
+        noise: Noise | None = None,
+    ) -> None:
         self._store = store
         self._name = name
-        self._cleaner = Cleaner(redactor)
+        self._noise = noise
+        self._cleaner = Cleaner(redactor, keep_returns=noise is not None)
         self._head_chars = head
         self._tail_chars = tail
         self._head = ""
@@ -53,7 +68,7 @@ class Capture:
         self.total = 0
         self.whole: Path | None = None
         self.kept = True
-        if eager:
+        if eager or noise is not None:
             self._spill("")
 
     def feed(self, data: bytes) -> None:
@@ -69,30 +84,46 @@ class Capture:
 
     def text(self, restore: str) -> str:
         """Head and tail, and between them what is missing and that *restore* brings it back."""
-        if not self._missing:
-            return self._head + self._tail
+        if self._noise is not None:
+            self._show(self._noise.flush())
         back = f"; {restore}" if self.whole is not None else ""
         cut = "" if self.kept else " (the disk limit was reached: the end of it was not kept)"
-        return f"{self._head}\n[... {self._missing:,} characters left out{back}{cut} ...]\n{self._tail}"
+        noise = self._noise.removed if self._noise else 0
+        said = f"\n[{noise:,} characters of progress and repetition left out{back}{cut}]" if noise else ""
+        if not self._missing:
+            return self._head + self._tail + said
+        return f"{self._head}\n[... {self._missing:,} characters left out{back}{cut} ...]\n{self._tail}{said}"
 
     @property
     def partial(self) -> bool:
-        return self._missing > 0
+        return self._missing > 0 or bool(self._noise and self._noise.removed)
 
     def take(self, restore: str) -> str:
         """The text since the last take."""
         text = self.text(restore)
         self._head = self._tail = ""
         self._missing = 0
+        if self._noise is not None:
+            self._noise.removed = 0
         return text
 
     def _add(self, text: str) -> None:
         if not text:
             return
+        if self._noise is None:
+            self._keep(text)
+            self._show(text)
+        else:
+            self._write(with_line_ends(text))
+            self._show(self._noise.feed(text))
+
+    def _keep(self, text: str) -> None:
         if self.whole is not None:
             self._write(text)
         elif len(self._head) + len(self._tail) + len(text) > self._head_chars + self._tail_chars and self.kept:
             self._spill(self._head + self._tail + text)
+
+    def _show(self, text: str) -> None:
         room = self._head_chars - len(self._head) if not self._tail else 0
         self._head, self._tail = self._head + text[:room], self._tail + text[room:]
         over = len(self._tail) - self._tail_chars

@@ -24,6 +24,7 @@ ESCAPES = re.compile(
 OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?|[ -/]*)?\Z")
 RETURNS = re.compile(r"\r+\n?")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+CONTROLS_BUT_RETURNS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+")
 
 
 def clean(text: str) -> str:
@@ -31,10 +32,13 @@ def clean(text: str) -> str:
     return _plain(ESCAPES.sub("", text))
 
 
-def _plain(text: str) -> str:
-    if "\r" in text:
-        text = RETURNS.sub("\n", text)
-    text = CONTROLS.sub("", text)
+def with_line_ends(text: str) -> str:
+    """*text* whose every `\\r` is a line end."""
+    return RETURNS.sub("\n", text) if "\r" in text else text
+
+
+def _plain(text: str, *, keep_returns: bool = False) -> str:
+    text = CONTROLS_BUT_RETURNS.sub("", text) if keep_returns else CONTROLS.sub("", with_line_ends(text))
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -80,10 +84,14 @@ def forms_of(secret: str) -> set[str]:
 
 
 class Cleaner:
-    """Cleans a stream piece by piece: what lies across two pieces is found as if they were one."""
+    """Cleans a stream piece by piece: what lies across two pieces is found as if they were one.
 
-    def __init__(self, redactor: Redactor) -> None:
+    With *keep_returns* each `\\r` stays, for who wants to know which lines were rewritten in place.
+    """
+
+    def __init__(self, redactor: Redactor, *, keep_returns: bool = False) -> None:
         self._redactor = redactor
+        self._keep_returns = keep_returns
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._raw = ""  # an escape that is not whole yet
         self._return = ""  # a `\r` that a `\n` may follow
@@ -97,7 +105,7 @@ class Cleaner:
         text, self._raw = self._return + ESCAPES.sub("", text[:cut]), text[cut:]
         whole = text.rstrip("\r")
         self._return = "\r" if len(whole) < len(text) else ""
-        return self._certain(_plain(whole))
+        return self._certain(_plain(whole, keep_returns=self._keep_returns))
 
     def _certain(self, text: str) -> str:
         text = self._redactor.redacted(self._held + text)
@@ -107,7 +115,8 @@ class Cleaner:
 
     def finish(self) -> str:
         """The rest; the stream has ended."""
-        rest = clean(self._return + self._raw + self._decoder.decode(b"", final=True))
+        rest = ESCAPES.sub("", self._return + self._raw + self._decoder.decode(b"", final=True))
+        rest = _plain(rest, keep_returns=self._keep_returns)
         text = self._redactor.redacted(self._held + rest)
         self._raw = self._return = self._held = ""
         return text

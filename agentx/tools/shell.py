@@ -15,6 +15,7 @@ from agentx.errors import ToolFailed
 from agentx.tools.capture import Capture, Store
 from agentx.tools.cleaning import Redactor
 from agentx.tools.launch import command_env, find_shell, launch
+from agentx.tools.noise import Noise
 from agentx.tools.process import Ended, Outcome, Running, end_marked, start
 from agentx.tools.tool import Arguments, Limits, Result, Spec
 
@@ -105,7 +106,8 @@ class Commands:
         mark = f"{self._owner}.{self._born}.{next(self._numbers)}"
         redactor = Redactor(self._secrets())
         head, tail = self.limits.head_chars, self.limits.tail_chars
-        capture = Capture(self._store, name, redactor, head=head, tail=tail, eager=eager)
+        noise = Noise() if self.limits.filter_noise else None
+        capture = Capture(self._store, name, redactor, head=head, tail=tail, eager=eager, noise=noise)
         plan = launch(command, self._workspace, self.environment(), self._shell, mark)
         return await start(plan, capture, mark, self.limits.flood_bytes)
 

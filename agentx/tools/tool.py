@@ -44,6 +44,8 @@ class Limits:
     """Of spilled output, for the whole job."""
     head_chars: int = 8_000
     tail_chars: int = 16_000
+    filter_noise: bool = False
+    """Progress bars and repeated lines are not shown."""
     background: int = 8
     """Commands that run in the background at once."""
     read_lines: int = 2_000

@@ -111,3 +111,17 @@ def test_notes_that_are_gone_from_disk_come_from_the_journal(night: Night) -> No
         ran = night.run([server], "find the port")
     assert ran.of("compaction"), ran.story
     assert "NOTES.md:\nthe port is 8080" in steps.seen
+
+
+def test_the_filter_for_the_output_of_commands_is_off_unless_it_is_set_and_a_variable_always_wins(
+    night: Night,
+) -> None:
+    command = Call("shell", {"command": "for n in 1 2 3 4 5 6; do echo the very same line again; done"})
+    shown: list[bool] = []
+    for settings, variable in (({}, "0"), ({"filter": True}, "0"), ({"filter": True}, "1")):
+        steps = Steps(command, "done")
+        night.environ = {**night.environ, "AGENTX_NO_FILTER": variable}
+        with FaultServer(steps) as server:
+            night.run([server], "print", shell=settings)
+        shown.append("came 5 more times" in steps.seen)
+    assert shown == [False, True, False]

@@ -154,9 +154,9 @@ def test_a_task_that_is_dropped_alone_is_missed_at_once(night: Night, window: in
 def test_a_window_that_nobody_would_guess_is_found_before_the_task_is_lost(
     night: Night, window: int, overflow: Any
 ) -> None:
-    codes = night.notes(24, words=240)
+    codes = night.notes(16, words=320)
     with FaultServer(NoteReader(), face="ollama", window=window, claims=131_072, overflow=overflow) as server:
-        ran = night.run([server], note_task(24))
+        ran = night.run([server], note_task(16))
     assert ran.ending.name == "done", ran.story
     assert [code for code in codes if code not in ran.answer] == [], ran.story
     assert 0.9 * window <= ran.of("window.learned")[-1]["value"] <= 1.05 * window

@@ -60,5 +60,7 @@ def test_shortened_arguments_are_still_one_json_object() -> None:
     short = shorten_arguments(arguments, 100)
     assert text_tokens(short) <= 100
     assert json.loads(short)["path"] == "a/b.py"
+    least = json.loads(shorten_arguments(arguments, 20))
+    assert least == {"path": "a/b.py", "left_out": f"{len(arguments):,} characters"}
     assert json.loads(shorten_arguments("{not json" * 500, 30)) == {"left_out": "4,500 characters"}
     assert json.loads(shorten_arguments(json.dumps({f"k{n}": n for n in range(900)}), 30))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -254,3 +256,64 @@ def test_fifty_prunings_in_a_row_keep_the_record_within_its_size(bench: Bench) -
         draft = replace(step.draft, at=work.transcript.last)
         sizes.append(text_tokens(draft.summary))
     assert max(sizes) <= 2 * 200 + 20
+
+
+def long_work(stretches: int) -> list[Item]:
+    """What a job of many calls leaves behind: words of the user, files, commands with exit codes, and an error."""
+    items: list[Item] = []
+
+    def add(kind: Kind, message: Message, *, ok: bool = True) -> None:
+        items.append(Item(len(items) + 1, kind, message, message_tokens(message), ok))
+
+    for n in range(stretches):
+        add("user", Message(role="user", text=f"wish {n}: " + "more of it " * 9))
+        for name, arguments, text, ok in (
+            ("read_file", {"path": f"src/read{n}.py"}, "1\tx = 1", True),
+            ("edit_file", {"path": f"src/edit{n}.py", "old": "a" * 900, "new": "b" * 900}, "changed", True),
+            ("shell", {"command": f"make check{n}"}, f"[exit code {n % 3}, 0.2 s]\nout of {n}", n % 3 == 0),
+            ("edit_file", {"path": f"src/no{n}.py", "old": "q"}, f"no such text {n}", False),
+        ):
+            made = ToolCall(f"c{n}{name}{ok}", name, json.dumps(arguments))
+            add("assistant", Message(role="assistant", text=f"step {n}", tool_calls=(made,)))
+            add("tool", Message(role="tool", text=text, tool_call_id=made.id, name=name), ok=ok)
+    return items
+
+
+def test_a_digest_without_room_for_steps_lists_words_errors_commands_files_and_stretches() -> None:
+    text = digest(long_work(6), 500)
+    assert text_tokens(text) <= 500
+    for n in range(6):
+        assert f"- wish {n}: " in text
+        assert f"- `make check{n}`: exit code {n % 3} (r" in text
+        assert n < 1 or f"edit_file: no such text {n}" in text
+        assert f"- src/edit{n}.py" in text
+    assert "What was done:\n- r2 to r9: read_file 1, edit_file 2, shell 1; 1 failed; said: step 0" in text
+    assert "src/no1.py" not in text.split("Files changed:")[1].split("Files read:")[0]
+
+
+@given(st.integers(1, 40), st.integers(200, 3_000))
+@settings(max_examples=25)
+def test_a_digest_keeps_to_its_limit_and_its_arguments_are_json(stretches: int, limit: int) -> None:
+    items = long_work(stretches)
+    text = digest(items, limit)
+    assert text_tokens(text) <= limit
+    assert text
+    for line in text.splitlines():
+        for arguments in re.findall(r"called \w+ (\{.*?)(?:; called|$)", line):
+            assert isinstance(json.loads(arguments), dict)
+
+
+def test_prunings_one_after_the_other_lose_no_words_of_the_user_and_no_file(bench: Bench) -> None:
+    draft, items = Checkpoint(), long_work(12)
+    room = Room(fixed=100, ceiling=6_000, usable=6_000, target=3_000, tail=300, summary=1_200, memory=100)
+    for count in (40, 60, 80, 108):
+        transcript = Transcript()
+        for item in items[:count]:
+            transcript.add(item)
+        work = Work(transcript=transcript, draft=draft, room=room, policy=HALF_WINDOW)
+        step = run(prune, replace(work, room=replace(room, target=min(3_000, work.size() - 1))))
+        assert step.draft is not None
+        draft = replace(step.draft, at=transcript.last)
+    shown = "\n".join(message.text for message in project(transcript, draft).messages)
+    assert [n for n in range(12) if f"wish {n}:" not in shown] == []
+    assert [n for n in range(10) if f"src/edit{n}.py" not in shown] == []

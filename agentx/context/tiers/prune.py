@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.clip import SMALLEST_CLIP, clip
@@ -27,7 +27,9 @@ TASK = 0.4
 """Of that: what the task may take before it is shortened, however much was said later."""
 NEWEST = 0.75
 """Of what is left: what the newest exchange, which no model has read yet, may take before it is shortened."""
-HEADING = "Steps since then, told by code and shortened:"
+HEADING = "What happened since then, told by code and shortened:"
+MOST_TOLD = 10_000
+"""Tokens of summary and digest together."""
 
 
 async def prune(work: Work) -> Step:
@@ -57,7 +59,7 @@ def pruned(work: Work, room: int) -> Checkpoint:
     newest = sum(_size(item, draft) for item in newer if item.seq > work.transcript.read)
     kept, trims = _words(work, max(int(room * WORDS), room - FRAME - newest - SMALLEST_CLIP))
     rest = room - SAID - sum(min(item.tokens, trims.get(item.seq, item.tokens)) + 4 for item in kept)
-    record = (draft.summary, draft.index, draft.memory)
+    record = (draft.summary, draft.digest, draft.index, draft.memory)
     wanted = FRAME + sum(map(text_tokens, record)) if draft.upto else 0
     seqs = {item.seq for item in kept}
     whole = sum(_size(item, draft) for item in newer if item.seq not in seqs)
@@ -69,7 +71,7 @@ def pruned(work: Work, room: int) -> Checkpoint:
     rest = max(0, rest - tail_size)
     memory = clip(draft.memory, rest // 4).text if rest // 4 >= SMALLEST_CLIP else ""
     index = result_index(work.transcript.between(0, cut), min(work.room.index, rest // 6))
-    summary = _told(work, cut, rest - text_tokens(memory) - text_tokens(index), seqs)
+    told = _told(work, cut, rest - text_tokens(memory) - text_tokens(index), seqs)
     return replace(
         draft,
         upto=cut,
@@ -78,7 +80,8 @@ def pruned(work: Work, room: int) -> Checkpoint:
         trimmed={**tail_trims, **trims} or None,
         memory=memory,
         index=index,
-        summary=summary,
+        summary=told.summary,
+        digest=told.digest,
     )
 
 
@@ -113,18 +116,25 @@ def _tail(work: Work, newer: list[Item], budget: int) -> tuple[int, dict[int, in
     return (newer[-1].seq if newer else cut), {}, 0
 
 
-def _told(work: Work, cut: int, budget: int, without: set[int]) -> str:
-    """The summary so far and a digest of what came after it, at most *budget* tokens."""
-    before = work.draft.summary
-    items = work.transcript.between(work.draft.upto, cut)
-    budget = min(budget, max(work.room.summary * 2, SMALLEST_ROOM))
-    if not items:
-        return clip(before, budget).text if before and budget >= SMALLEST_CLIP else ""
-    if before:
-        most = budget * 3 // 5
-        before = clip(before, most).text if most >= SMALLEST_CLIP else ""
-    lines = digest(items, budget - text_tokens(before) - text_tokens(HEADING) - 4, without=without)
-    return "\n\n".join(part for part in (before, f"{HEADING}\n{lines}" if lines else "") if part)
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a model told, as far as there is room for it, and what code tells of all that came after that."""
+
+    summary: str
+    digest: str
+
+
+def _told(work: Work, cut: int, budget: int, without: set[int]) -> Told:
+    """The record of what is left out, at most *budget* tokens. The digest is made from the journal each time:
+    nothing is lost by making it often."""
+    summary = work.draft.summary
+    items = work.transcript.between(work.draft.told, cut)
+    budget = min(budget, max(min(work.room.summary * 2, MOST_TOLD), SMALLEST_ROOM))
+    if summary:
+        most = budget * 3 // 5 if items else budget
+        summary = clip(summary, most).text if most >= SMALLEST_CLIP else ""
+    lines = digest(items, budget - text_tokens(summary) - text_tokens(HEADING) - 4, without=without)
+    return Told(summary, f"{HEADING}\n{lines}" if lines else "")
 
 
 def _size(item: Item, draft: Checkpoint) -> int:

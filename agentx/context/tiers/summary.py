@@ -54,6 +54,8 @@ def with_summary(work: Work, summary: str, cut: int) -> Checkpoint:
         draft,
         upto=cut,
         summary=summary,
+        digest="",
+        told=cut,
         memory=_with_what_stands(work, summary, gone),
         index=result_index(gone, work.room.index),
         kept=work.kept,
@@ -81,7 +83,7 @@ async def _told(work: Work, models: Sequence[Summariser], items: Sequence[Item])
         told = await summarise(
             model,
             items,
-            before=work.draft.summary,
+            before=work.draft.record,
             task=work.task.message.text if work.task else "",
             limit_tokens=work.room.summary,
         )
