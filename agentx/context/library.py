@@ -130,7 +130,7 @@ async def afit(
 
 
 async def _compacted(work: Work) -> tuple[Work, list[str]]:
-    """The steps of the policy in order, each while the view is as large as it asks for. Names those that helped."""
+    """The steps of the policy in order, each while the view is as large as it asks. Names those that helped."""
     did: list[str] = []
     for planned in work.policy.steps:
         if not due(planned, work.room, work.size()):
