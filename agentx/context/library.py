@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentx.context.budget import Budget, budget_for
+from agentx.context.budget import Budget
 from agentx.context.chat import Chat, chat_of, dicts_of, tokens_of_tools
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.measure import Calibration
-from agentx.context.policies import Policy, Room, ceiling, policy_named, room_for
+from agentx.context.policies import Policy, Room, ceiling, due, policy_named, room_for
 from agentx.context.summarise import Summariser
 from agentx.context.tiers.all import TIERS
 from agentx.context.tiers.work import Work
@@ -105,7 +105,8 @@ async def afit(
     chat = chat_of(messages)
     known = state or {}
     calibration = Calibration(known.get("ratio")).after(reported or 0, known.get("estimate", 0))
-    frame = _frame(chat, budget_for(window, max_tokens), tokens_of_tools(tools), calibration, policy_named(policy))
+    chosen = policy_named(policy)
+    frame = _frame(chat, chosen.budget(window, max_tokens), tokens_of_tools(tools), calibration, chosen)
     draft = Checkpoint.from_json(known["checkpoint"]) if known.get("checkpoint") else Checkpoint()
     if draft.at > chat.transcript.last:
         raise UsageError("the state is of a longer conversation", hint="give all messages, the earlier ones too")
@@ -129,15 +130,15 @@ async def afit(
 
 
 async def _compacted(work: Work) -> tuple[Work, list[str]]:
-    """The tiers of the policy in order, until the view is under the low-water mark. Names those that helped."""
+    """The steps of the policy in order, each while the view is as large as it asks. Names those that helped."""
     did: list[str] = []
-    for name in work.policy.tiers:
-        if work.size() <= work.room.target:
-            break
-        step = await TIERS[name].run(work)
+    for planned in work.policy.steps:
+        if not due(planned, work.room, work.size()):
+            continue
+        step = await TIERS[planned.tier].run(work)
         if step.draft is not None:
             work = work.with_draft(step.draft)
-            did.append(name)
+            did.append(planned.tier)
     return work, did
 
 
