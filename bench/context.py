@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from agentx.context.policies import POLICIES
 from agentx.testing.faults import Fault, Schedule, Status
 from agentx.testing.server import FaultServer
 from environments import python_with, say
-from longjob.job import GROUPS, TURNS, LongJob, long_job
+from longjob.job import GROUPS, TURNS, Group, LongJob, long_job
 from longjob.measure import Measured, answered, measured
 from longjob.model import model
 
@@ -122,21 +122,31 @@ def worked(system: System, order: dict[str, Any]) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-COLUMNS = ("turns", "overflows", "tokens sent", "resent", "summaries", "largest", "own s")
+COLUMNS = ("turns", "overflows", "tokens sent", "resent", "summaries", "own s")
+RESULTS = GROUPS[2:5]
+
+
+def by_group(counts: Mapping[Group, int]) -> list[str]:
+    """The groups in four cells; early, middle and late results stand in one."""
+    results = " + ".join(str(counts[group]) for group in RESULTS)
+    return [str(counts["task"]), str(counts["corrections"]), results, str(counts["decisions"])]
 
 
 def row(one: Run) -> list[str]:
     seen = one.seen
     turns = " + ".join(map(str, seen.by_link))
-    numbers = [f"{n:,}" for n in (seen.overflows, seen.sent, seen.resent, seen.summaries, seen.largest)]
+    numbers = [f"{number:,}" for number in (seen.overflows, seen.sent, seen.resent, seen.summaries)]
     seconds = "" if one.seconds is None else f"{one.seconds:.1f}"
-    return [one.system, str(seen.facts), *(str(seen.kept[group]) for group in GROUPS), turns, *numbers, seconds]
+    return [one.system, str(seen.facts), *by_group(seen.kept), turns, *numbers, seconds]
 
 
 def table(runs: Sequence[Run], job: LongJob) -> str:
     """As the README has it."""
-    of = {group: sum(fact.group == group for fact in job.facts) for group in GROUPS}
-    columns = [f"facts of {len(job.facts)}", *(f"{group} {of[group]}" for group in GROUPS), *COLUMNS]
+    of = by_group({group: sum(fact.group == group for fact in job.facts) for group in GROUPS})
+    groups = [
+        f"{name}, {count}" for name, count in zip(("task", "corrections", "results", "decisions"), of, strict=True)
+    ]
+    columns = [f"facts, {len(job.facts)}", *groups, *COLUMNS]
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
     lines += ["| " + " | ".join(row(one)) + " |" for one in runs]
     return "\n".join(lines)

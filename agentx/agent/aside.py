@@ -72,28 +72,32 @@ class Aside:
         alone = self._alone(charged=False)
         return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
 
-    def cheap_summariser(self, link: Link) -> Ask:
-        """What asks *link* for a summary, whosever turn it is: not while it rests, and a failure lets it rest."""
+    def cheap(self, link: Link) -> Other:
+        """*link* as the model for summaries, whosever turn it is: not asked while it rests, and a failure lets it
+        rest."""
         alone = self._alone(charged=True)
-        return lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone)
+        return self._other(link, lambda messages, max_tokens: self._summary(link, messages, max_tokens, alone))
 
     def others(self, link: Link, links: Sequence[Link]) -> list[Other]:
-        """Those of *links* besides *link* that may be asked for a summary now, in their order."""
+        """Those of *links* that may be asked for a summary now, in their order; *link* itself may always be."""
         return [
-            Other(
-                link=other.identity,
-                name=other.name,
-                ask=self.summariser(other),
-                window=window.size,
-                output=window.output,
-                paid=other.on_consent and not link.on_consent,
-            )
+            self._other(other, self.summariser(other), paid=other.on_consent and not link.on_consent)
             for other in links
-            if other.identity != link.identity
-            and self.health.resting(other) is None
-            and self.purse.refusal(other) is None
-            for window in (self.registry.window(other),)
+            if other.identity == link.identity
+            or (self.health.resting(other) is None and self.purse.refusal(other) is None)
         ]
+
+    def _other(self, link: Link, ask: Ask, *, paid: bool = False) -> Other:
+        window = self.registry.window(link)
+        return Other(
+            link=link.identity,
+            name=link.name,
+            ask=ask,
+            window=window.size,
+            output=window.output,
+            paid=paid,
+            cut=lambda reported, sent, learned: self.told.cut(link, reported, sent, learned),
+        )
 
     def _alone(self, *, charged: bool) -> Alone:
         return Alone(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from agentx.agent import prompts
@@ -16,8 +16,7 @@ from agentx.chain import ledger
 from agentx.chain.classify import Failure
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
-from agentx.context.budget import SMALLEST_WINDOW, Budget, budget_for, output_budget
-from agentx.context.clip import result_limit
+from agentx.context.budget import SMALLEST_WINDOW, Budget, output_budget
 from agentx.context.engine import Context, View
 from agentx.context.measure import PER_IMAGE, fitting
 from agentx.errors import ContextOverflow, RequestFailed, WindowTooSmall
@@ -35,18 +34,11 @@ INSTRUCTIONS_SHARE = 0.2
 """Of the usable input: the most that AGENTS.md may have in the system prompt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """What the settings say of budgets and compaction."""
-
-    fraction: float
-    cap: int
-    summaries: bool = True
-    """Models may write summaries; what code does by itself always runs."""
-
-
 class Turns:
-    """Everything that one turn needs, held together for a job."""
+    """Everything that one turn needs, held together for a job.
+
+    *summaries*: models may write summaries; what code does by itself always runs.
+    """
 
     def __init__(
         self,
@@ -60,7 +52,7 @@ class Turns:
         price: ledger.Price,
         purse: Purse,
         timers: Timers,
-        numbers: Numbers,
+        summaries: bool,
         workspace: str,
         instructions: str,
         only_tools: Sequence[str] | None,
@@ -76,7 +68,7 @@ class Turns:
         self.price = price
         self.purse = purse
         self.timers = timers
-        self.numbers = numbers
+        self.summaries = summaries
         self.workspace = workspace
         self.instructions = instructions
         self.only_tools = only_tools
@@ -102,14 +94,7 @@ class Turns:
     def budget(self, link: Link) -> tuple[Window, Budget]:
         """The window of *link* as it is now, and what follows from it. Raises WindowTooSmall."""
         window = self.registry.window(link)
-        numbers = self.numbers
-        budget = budget_for(
-            window.size,
-            link.max_tokens,
-            output_cap=window.output,
-            fraction=numbers.fraction,
-            cap=numbers.cap,
-        )
+        budget = self.context.policy.budget(window.size, link.max_tokens, output_cap=window.output)
         return window, budget
 
     def result_limit(self) -> int:
@@ -118,8 +103,8 @@ class Turns:
         try:
             _, budget = self.budget(link)
         except WindowTooSmall:
-            budget = budget_for(SMALLEST_WINDOW)
-        return result_limit(budget, factor=self.context.factor(link))
+            budget = self.context.policy.budget(SMALLEST_WINDOW)
+        return self.context.policy.result_limit(budget, factor=self.context.factor(link))
 
     def frame(self, budget: Budget) -> tuple[str, tuple[Tool, ...]]:
         """System prompt and tools for *budget*: short ones where the window is small. Always the same ones."""
@@ -159,7 +144,7 @@ class Turns:
             budget,
             system=system,
             tools=tools,
-            ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            ask=self.aside.summariser(link) if self.summaries else None,
             others=lambda: self.aside.others(link, self.chain.links),
             count=self.wires(link).count,
         )
@@ -171,7 +156,7 @@ class Turns:
         most = output_budget(budget.window, view.measured, asked=asked or budget.window, cap=window.output)
         paid_for = self.purse.afford(link, view.measured, most)
         most, max_tokens = paid_for, min(max_tokens, paid_for)
-        unsaid = link.provider.clamps_output and not link.max_tokens and not link.on_consent
+        unsaid = link.provider.clamps_output and not asked and not link.on_consent
         request = Request(
             model=link.model,
             messages=view.messages,
@@ -248,7 +233,7 @@ class Turns:
             budget,
             system=system,
             tools=tools,
-            ask=self.aside.summariser(link) if self.numbers.summaries else None,
+            ask=self.aside.summariser(link) if self.summaries else None,
             others=lambda: self.aside.others(link, self.chain.links),
         )
         return outcome.entry

@@ -122,4 +122,6 @@ def _hint(links: Sequence[Ended]) -> str | None:
 def _span(seconds: float) -> str:
     if seconds <= 0:
         return "nothing"
-    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds:.0f} seconds"
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5_400 else f"{seconds / 3600:.1f} hours"

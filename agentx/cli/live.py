@@ -45,6 +45,8 @@ class Teller:
     def __init__(self) -> None:
         self.link = ""
         self.window: int | None = None
+        self.asked = 0
+        """The estimate of the newest request of a turn, in tokens."""
         self.turn = 0
         self.started: dict[str, ToolStarted] = {}
         self.died: set[str] = set()
@@ -65,6 +67,9 @@ class Teller:
             case LinkSwitched():
                 self.switched = True
                 return trouble(event)
+            case Requested(purpose="turn"):
+                self.asked = event.estimate
+                return None
             case Replied(purpose="turn"):
                 return self._reply(event)
             case ToolStarted():
@@ -105,10 +110,14 @@ class Teller:
 
     def _reply(self, reply: Replied) -> str:
         self.turn += 1
-        usage = reply.usage or {}
-        used = int(usage.get("input", 0)) + int(usage.get("output", 0))
+        if reply.usage is None:  # the provider counts nothing: what was sent is estimated
+            used, about = self.asked, True
+        else:
+            used, about = int(reply.usage.get("input", 0)) + int(reply.usage.get("output", 0)), False
         cost = f" · ${reply.cost:.4f}" if reply.cost else ""
-        return f"{self.turn:3} {reply.link} · {meter(used, self.window)} · {reply.seconds:.1f} s{cost}"
+        return (
+            f"{self.turn:3} {reply.link} · {meter(used, self.window, about=about)} · {reply.seconds:.1f} s{cost}"
+        )
 
     def _tool(self, ended: ToolEnded, said: str) -> str:
         started = self.started.pop(ended.id, None)

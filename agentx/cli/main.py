@@ -101,7 +101,7 @@ def _stand_in_for_closed_streams() -> None:
 
 def _run(arguments: list[str]) -> int:
     """The exit code of the command; every error is printed here, as text or (with `--json`) as an object."""
-    as_json = "--json" in arguments
+    as_json, out = "--json" in arguments, sys.stdout
     try:
         if any(not _is_text(argument) for argument in arguments):
             raise UsageError("an argument is not UTF-8 text")
@@ -129,6 +129,11 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:  # `agentx logs JOB | head`
         mute(sys.stdout)
         return 0
+    except SystemExit as ended:  # click's way out of a shell's completion, and when nobody reads any more
+        if sys.stdout is not out:  # it wraps the streams that nobody reads
+            mute(out)
+            return 0
+        return ended.code if isinstance(ended.code, int) else 0
     except Exception as error:  # noqa: BLE001  the last door: a person gets one line, never a traceback
         if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
             mute(sys.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from dataclasses import replace
@@ -39,6 +40,9 @@ class Amount(click.ParamType[float]):
     "--workspace", type=click.Path(path_type=Path), metavar="DIR", help="Where the model works (default: here)."
 )
 @click.option("--name", metavar="NAME", help="A name for the job, besides its id.")
+@click.option(
+    "--policy", metavar="NAME", help="How its context is made smaller: a policy of agentx or the config."
+)
 @click.option("--until", metavar="CMD", help="The job is done only when this command succeeds.")
 @click.option("--max-cost", type=Amount(), metavar="DOLLARS", help="Stop when this much is spent.")
 @click.option("--max-hours", type=Amount(), metavar="HOURS", help="Stop after this time (8 by default).")
@@ -54,6 +58,7 @@ def run(
     chain: str | None,
     workspace: Path | None,
     name: str | None,
+    policy: str | None,
     until: str | None,
     max_cost: float | None,
     max_hours: float | None,
@@ -77,8 +82,11 @@ def run(
     if name:
         _check_name(session, name)
     limits = {"cost": max_cost, "hours": max_hours, "turns": max_turns}
-    overrides = tuple(f"limits.{key}={value}" for key, value in limits.items() if value is not None)
-    session = replace(session, overrides=session.overrides + overrides)
+    overrides = [f"limits.{key}={value}" for key, value in limits.items() if value is not None]
+    if policy is not None:
+        _check_policy(session, folder, policy)
+        overrides.append(f"compaction.policy={json.dumps(policy)}")
+    session = replace(session, overrides=(*session.overrides, *overrides))
     order = Order(
         task=text,
         workspace=str(folder),
@@ -109,6 +117,15 @@ def _check_name(session: Session, name: str) -> None:
                 f"{job.id} runs under the name `{name}`",
                 hint=f"choose another name, or stop it: `agentx stop {job.id}`",
             )
+
+
+def _check_policy(session: Session, folder: Path, name: str) -> None:
+    from agentx.config.policy import BUILT_IN
+    from agentx.config.problems import did_you_mean
+
+    known = [*BUILT_IN, *session.config(folder).settings.compaction.policies]
+    if name not in known:
+        raise UsageError(f"there is no policy `{name}`", hint=did_you_mean(name, known))
 
 
 def _here(session: Session, order: Order, as_json: bool) -> int:
@@ -146,17 +163,20 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
     from agentx.cli.foreground import links_of
     from agentx.cli.windows import rows_of
     from agentx.context.measure import text_tokens
+    from agentx.context.own import policy_of
     from agentx.jobs.run import limits_of
     from agentx.jobs.workspace import instructions_of
 
     config = session.config(Path(order.workspace))
     links: tuple[Link, ...] = links_of(session, config, order)
     rows = asyncio.run(rows_of(session, links, refresh=False))
-    limits = limits_of(config).to_json()
+    limits, settings = limits_of(config).to_json(), config.settings
+    policy = policy_of(settings.compaction)
     instructions = text_tokens(instructions_of(Path(order.workspace)).text)
     if as_json:
         told = {"task": order.task, "workspace": order.workspace, "until": order.until}
-        answer_json(told | {"links": rows, "limits": limits, "instructions": instructions})
+        found = {"links": rows, "limits": limits, "policy": policy.to_json(), "instructions": instructions}
+        answer_json(told | found | {"on_exhausted": settings.on_exhausted, "max_wait": settings.max_wait})
         return 0
     answer("would run with")
     for link, row in zip(links, rows, strict=True):
@@ -169,6 +189,10 @@ def _dry_run(session: Session, order: Order, as_json: bool) -> int:
         )
     shown = ", ".join(f"{key} {value:g}" for key, value in limits.items() if value is not None)
     answer(f"  limits    {shown or 'none'}")
+    answer(f"  policy    {policy.name}: {policy.in_words}")
+    longest = "" if settings.max_wait is None else f", at most {settings.max_wait:g} hours"
+    ends = "the job ends" if settings.on_exhausted == "fail" else f"it waits{longest}"
+    answer(f"  waits     when every link rests {ends}")
     answer(f"  until     {order.until or 'the model says that it is finished'}")
     answer(f"  workspace {order.workspace}{instructed(instructions)}")
     answer("nothing was sent")

@@ -12,7 +12,9 @@ import click
 from agentx.cli.output import answer, answer_json, tell
 from agentx.cli.session import Session
 from agentx.cli.windows_shown import explained, overview, warned
-from agentx.context.budget import FLOOR, SMALLEST_REPLY, budget_for
+from agentx.context.budget import FLOOR, SMALLEST_REPLY
+from agentx.context.own import policy_of
+from agentx.context.policies import Policy
 from agentx.errors import UsageError, WindowTooSmall
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ async def rows_of(
     from agentx.wires.make import client
 
     links = tuple(links)
-    numbers = (config or session.config()).settings.compaction
+    policy = policy_of((config or session.config()).settings.compaction)
     async with client() as http:
         registry = open_registry(client=http, paths=session.paths(), environ=session.environ)
         left = ASK_SECONDS if began is None else ALL_SECONDS - (time.monotonic() - began)
@@ -114,7 +116,7 @@ async def rows_of(
                 link.identity: await measured_by(session, registry, http, link, probe_budget) for link in links
             }
         now = time.time()
-        rows = [_row(registry, link, now, numbers.fraction, numbers.cap) for link in links]
+        rows = [_row(registry, link, now, policy) for link in links]
         for link, row in zip(links, rows, strict=True):
             if link.identity in measured:
                 row["measured"] = measured[link.identity]
@@ -142,14 +144,14 @@ def _has_chain(config: Config) -> bool:
     return len(config.settings.chains) == 1 or config.settings.default_chain is not None
 
 
-def _row(registry: WindowRegistry, link: Link, now: float, fraction: float, cap: int) -> dict[str, Any]:
+def _row(registry: WindowRegistry, link: Link, now: float, policy: Policy) -> dict[str, Any]:
     from agentx.windows.cures import Advice, raised
 
     found = registry.explain(link)
     window, advice = found.window, list(found.advice)
     threshold = reserve = None
     try:
-        budget = budget_for(window.size, link.max_tokens, output_cap=window.output, fraction=fraction, cap=cap)
+        budget = policy.budget(window.size, link.max_tokens, output_cap=window.output)
         threshold, reserve = budget.threshold, budget.reserve
     except WindowTooSmall:
         how = raised(link, registry.recognised(link)) or "take another model"

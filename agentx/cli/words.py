@@ -15,11 +15,12 @@ def short(tokens: int) -> str:
     return f"{tokens // 1_000}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:.1f}M"
 
 
-def meter(used: int, window: int | None) -> str:
-    """`ctx 61k/200k (31 %)`; without a window only what is used."""
+def meter(used: int, window: int | None, *, about: bool = False) -> str:
+    """`ctx 61k/200k (31 %)`; without a window only what is used; `~61k` when it is but *about* that."""
+    mark = "~" if about else ""
     if not window:
-        return f"ctx {short(used)}"
-    return f"ctx {short(used)}/{short(window)} ({percent(used, window)} %)"
+        return f"ctx {mark}{short(used)}"
+    return f"ctx {mark}{short(used)}/{short(window)} ({percent(used, window)} %)"
 
 
 def percent(part: int, whole: int) -> int:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -18,6 +18,7 @@ from agentx.config.environment import read_environment
 from agentx.config.layers import Layer, Merged, merged
 from agentx.config.links import Link, Provider, link_name
 from agentx.config.paths import Paths
+from agentx.config.policy import BUILT_IN
 from agentx.config.problems import did_you_mean, problems
 from agentx.config.project import Layers, consent, refusals
 from agentx.config.providers import make_provider
@@ -209,8 +210,9 @@ def load(paths: Paths, workspace: Path, environ: Mapping[str, str], overrides: S
         if isinstance(said, Settings) and isinstance(without, Settings) and isinstance(settings, Settings):
             refused = refusals(Layers(said, settings, without), layer.where, str(paths.user_file))
             settings = refused or settings
-    if not isinstance(settings, Settings):
-        raise ConfigError(settings)
+    unnamed = policy_problems(whole)
+    if unnamed or not isinstance(settings, Settings):
+        raise ConfigError([*(() if isinstance(settings, Settings) else settings), *unnamed])
     return Config(
         settings=settings,
         origins=origins(settings, whole),
@@ -275,6 +277,26 @@ def validated(whole: Merged) -> Settings | list[Problem]:
         return Settings.model_validate(whole.data)
     except ValidationError as error:
         return problems(error, Settings, whole.where)
+
+
+def policy_problems(whole: Merged) -> list[Problem]:
+    """What is wrong with the names of policies: one that is not there, or one that agentx has given already."""
+    compaction = whole.data.get("compaction")
+    table = cast("dict[str, Any]", compaction) if isinstance(compaction, dict) else {}
+    name, own = table.get("policy", BUILT_IN[0]), table.get("policies")
+    names = list(cast("dict[str, Any]", own)) if isinstance(own, dict) else []
+    found = [
+        Problem(
+            whole.where(("compaction", "policies", taken), True),
+            f"agentx has a policy `{taken}`: name it otherwise",
+        )
+        for taken in names
+        if taken in BUILT_IN
+    ]
+    if isinstance(name, str) and name not in (*BUILT_IN, *names):
+        place, hint = whole.where(("compaction", "policy")), did_you_mean(name, [*BUILT_IN, *names])
+        found.append(Problem(place, f"there is no policy `{name}`", hint))
+    return found
 
 
 def origins(settings: Settings, whole: Merged) -> dict[tuple[str, ...], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -26,6 +27,15 @@ EXPECTED: Mapping[str, str] = {
     "model": "a table of `key: value` lines",
     "string": "text",
 }
+
+
+BOUNDS: Mapping[str, tuple[str, str]] = {
+    "greater_than": ("gt", "more than {:g}"),
+    "greater_than_equal": ("ge", "{:g} or more"),
+    "less_than": ("lt", "less than {:g}"),
+    "less_than_equal": ("le", "{:g} or less"),
+}
+WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*(k|m|h|hours?|tokens?)")
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
@@ -63,7 +73,17 @@ def problem(details: Mapping[str, Any], model: type[BaseModel], where: Where) ->
     what = complaint(kind, details)
     place = where(at, False)
     told = not at or place == f"-c {dotted(at)}"
-    return Problem(place, what if told else f"{dotted(at)}: {what}")
+    hint = plain_number(details["input"]) if kind in ("int_parsing", "float_parsing") else None
+    return Problem(place, what if told else f"{dotted(at)}: {what}", hint)
+
+
+def plain_number(value: Any) -> str | None:
+    """A hint for what was written with a unit: `32k` is 32000, and `2h` is 2 where hours are meant."""
+    found = WITH_UNIT.fullmatch(str(value).strip().lower())
+    if found is None:
+        return None
+    number = float(found[1]) * {"k": 1_000, "m": 1_000_000}.get(found[2], 1)
+    return f"write the number alone: `{number:.15g}`"
 
 
 def complaint(kind: str, details: Mapping[str, Any]) -> str:
@@ -77,6 +97,11 @@ def complaint(kind: str, details: Mapping[str, Any]) -> str:
         meant = f"expected {MEANT[context['pattern']]}"
         # Where a variable's name or an address belongs, people put the key itself: it is not repeated.
         return f"{meant}, got {shown(value)}" if context["pattern"] == MODEL else meant
+    if kind in BOUNDS:
+        name, words = BOUNDS[kind]
+        return f"expected {words.format(context[name])}, got {shown(value)}"
+    if kind == "too_short" and context["min_length"] == 1:
+        return "is empty, expected one entry or more"
     if kind == "int_from_float":
         return f"expected a whole number, got {shown(value)}"
     noun = EXPECTED.get(kind.removesuffix("_type").removesuffix("_parsing"))

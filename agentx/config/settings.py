@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-Policy = Literal["half-window"]
+from agentx.config.policy import BUILT_IN, PolicySettings
+from agentx.config.shapes import Hours, Number, Seconds, Table, Tokens, Whole
+
 Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"]
 
-
-def no_truth(value: Any) -> Any:
-    """*value*, unless it is true or false, which Python would take for 1 and 0."""
-    if isinstance(value, bool):
-        raise ValueError(f"expected a number, got {str(value).lower()}")
-    return value
-
-
-Whole = Annotated[int, BeforeValidator(no_truth)]
-Number = Annotated[float, BeforeValidator(no_truth)]
-Tokens = Annotated[Whole, Field(ge=256, le=20_000_000)]
-Seconds = Annotated[Number, Field(gt=0, allow_inf_nan=False)]
-Hours = Annotated[Number, Field(ge=0, allow_inf_nan=False)]
 
 MODEL = r"^[^/\s]+/\S+$"
 # No `user:password@`: a secret is named (`api_key_env`), never written into a file.
@@ -39,12 +28,6 @@ MEANT: Mapping[str, str] = {
 ModelName = Annotated[str, Field(pattern=MODEL)]
 Address = Annotated[str, Field(pattern=ADDRESS)]
 Variable = Annotated[str, Field(pattern=VARIABLE)]
-
-
-class Table(BaseModel):
-    """A table of settings: unknown keys are refused, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class LinkTimers(Table):
@@ -151,17 +134,34 @@ class LimitSettings(Table):
 class CompactionSettings(Table):
     """When a view is made smaller, and how."""
 
-    policy: Policy = Field(default="half-window", description="The order of tiers and their numbers.")
+    policy: str = Field(
+        default="half-window",
+        description="The order of tiers and their numbers, by name: one that agentx brings, or one of `policies`.",
+        json_schema_extra={"anyOf": [{"enum": list(BUILT_IN)}, {"type": "string"}]},
+    )
+    policies: dict[str, PolicySettings] = Field(
+        default={}, description="Policies of one's own by name: what differs from one that agentx brings."
+    )
+    background: bool | None = Field(
+        default=None,
+        description="Prepare summaries beside the work, before they are needed; null leaves it to the policy.",
+    )
     summaries: bool = Field(default=True, description="Let a model write summaries; pruning works without.")
     summary_model: str | None = Field(
         default=None,
         pattern=r"^[^/\s]+/\S+$",
         description="A cheap model for summaries, written `provider/model`.",
     )
-    fraction: Number = Field(
-        default=0.5, ge=0.1, le=0.9, description="The share of the window that starts compaction."
+    fraction: Number | None = Field(
+        default=None,
+        ge=0.1,
+        le=0.9,
+        description="The share of the window that starts compaction; null for that of the policy.",
     )
-    cap: Tokens = Field(default=256_000, description="The largest window, in tokens, that the share is taken of.")
+    cap: Tokens | None = Field(
+        default=None,
+        description="The largest window, in tokens, that the share is taken of; null for that of the policy.",
+    )
 
 
 class ShellSettings(Table):

@@ -32,7 +32,10 @@ TEMPLATE = """\
 
 ## When a conversation is made smaller.
 # compaction:
-#   policy: half-window
+#   policy: half-window   # or three-steps, keep-recent, notes, or one of your own:
+#   policies:
+#     mine: {like: keep-recent, fraction: 0.7, steps: [markers, {tier: summary, above: 0.8}]}
+#   background: false     # prepare summaries beside the work
 #   summaries: true
 #   summary_model: ollama/qwen3:4b
 

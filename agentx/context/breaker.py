@@ -12,6 +12,12 @@ INEFFECTIVE = "ineffective"
 """The cause that stops compaction as a whole; every other one only stops asking a model for a summary."""
 
 
+def cause_of(cause: str, tier: str = "") -> str:
+    """The name of *cause* where the models of *tier* failed: they are not those whose turn it is, so each tier has
+    its own failures."""
+    return f"{tier}: {cause}" if tier else cause
+
+
 @dataclass(frozen=True, slots=True)
 class Strikes:
     """Failures in a row of one cause; `tokens` is the size of the transcript at the last one."""
@@ -47,10 +53,11 @@ class Breaker:
         grown = tokens >= strikes.tokens * (1 + self.growth)
         return "half_open" if grown or now >= strikes.opened_at + self._rest(cause) else "open"
 
-    def open_cause(self, now: float, tokens: int, *, summary: bool) -> str | None:
-        """The cause that forbids an attempt now: to compact at all, or (with *summary*) to ask a model for it."""
-        for cause in self.causes:
-            if (cause != INEFFECTIVE) == summary and self.state(cause, now, tokens) == "open":
+    def open_cause(self, now: float, tokens: int, *, summary: bool, tier: str = "") -> str | None:
+        """The cause that forbids an attempt now: to compact at all, or (with *summary*) to ask the models of
+        *tier*; without a *tier* those are the one whose turn it is, and who stands in for it."""
+        for cause in self.summary_causes(tier) if summary else (INEFFECTIVE,):
+            if self.state(cause, now, tokens) == "open":
                 return cause
         return None
 
@@ -67,9 +74,14 @@ class Breaker:
         left = {cause: strikes for cause, strikes in self.causes.items() if cause not in causes}
         return replace(self, causes=left)
 
-    @property
-    def summary_causes(self) -> tuple[str, ...]:
-        return tuple(cause for cause in self.causes if cause != INEFFECTIVE)
+    def summary_causes(self, tier: str = "") -> tuple[str, ...]:
+        """The known causes for which the models of *tier* gave no summary."""
+        own = f"{tier}: " if tier else ""
+        return tuple(
+            cause
+            for cause in self.causes
+            if cause != INEFFECTIVE and (cause.startswith(own) if own else ": " not in cause)
+        )
 
     def until(self, cause: str) -> float | None:
         """When *cause* cools down by itself."""

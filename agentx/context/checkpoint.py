@@ -36,6 +36,9 @@ class Checkpoint:
     """Plain estimate of what it shows of the items up to `at`, without system prompt and tools."""
     threshold: int = 0
     """The budget that it was made for."""
+    instead: bool = False
+    """It was asked for by a person or a counter, not by size: views of its budget go on from it, although larger
+    ones would fit."""
 
     @property
     def record(self) -> str:
@@ -57,6 +60,8 @@ class Checkpoint:
             "tokens": self.tokens,
             "threshold": self.threshold,
         }
+        if self.instead:
+            data["instead"] = True
         if self.trimmed:
             data["trimmed"] = {str(seq): limit for seq, limit in self.trimmed.items()}
         return data
@@ -77,4 +82,5 @@ class Checkpoint:
             trimmed={int(seq): limit for seq, limit in data.get("trimmed", {}).items()} or None,
             tokens=data["tokens"],
             threshold=data["threshold"],
+            instead=bool(data.get("instead")),
         )

@@ -77,10 +77,12 @@ def eligible(found: Iterable[Candidate], *, threshold: int, used: int) -> list[C
     return [
         candidate
         for candidate in found
-        if candidate.checkpoint is None
-        or candidate.plain >= shown
-        or candidate.checkpoint.threshold * TOO_SMALL >= threshold
+        if candidate.checkpoint is None or candidate.plain >= shown or _made_for(candidate, threshold)
     ]
+
+
+def _made_for(candidate: Candidate, threshold: int) -> bool:
+    return candidate.checkpoint is not None and candidate.checkpoint.threshold * TOO_SMALL >= threshold
 
 
 def steady(allowed: Iterable[Candidate], *, shown: int | None, threshold: int, ceiling: int) -> Candidate | None:
@@ -90,8 +92,7 @@ def steady(allowed: Iterable[Candidate], *, shown: int | None, threshold: int, c
     """
     for candidate in allowed:
         if candidate.generation == shown and candidate.measured <= ceiling:
-            checkpoint = candidate.checkpoint
-            return candidate if checkpoint is None or checkpoint.threshold * TOO_SMALL >= threshold else None
+            return candidate if candidate.checkpoint is None or _made_for(candidate, threshold) else None
     return None
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentx.context.breaker import INEFFECTIVE, Breaker
+from agentx.context.breaker import INEFFECTIVE, Breaker, cause_of
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate
-from agentx.context.policies import Policy, Room
+from agentx.context.policies import Policy, Room, TierName, due
 from agentx.context.state import State
 from agentx.context.summarise import Summariser
-from agentx.context.tiers.all import TIERS, Numbered
-from agentx.context.tiers.work import Step, Work
+from agentx.context.tiers.all import TIERS
+from agentx.context.tiers.work import Prepared, Step, Work
 from agentx.context.view import project
 from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
 from agentx.journal import Journal
 
+ACTIVE = "summary"
+"""The tier that asks the model whose turn it is."""
 BELOW = 0.95
 """Of what starts a compaction: a view above that after one has hardly room for the next turn."""
 
@@ -33,11 +35,19 @@ class Wish:
     room: Room
     factor: float
     memory: str
+    prepared: Callable[[float], Awaitable[Prepared | None]]
     cause: str
     active: Sequence[Summariser]
     cheap: Summariser | None
     must_fit: bool = False
     forced: bool = False
+    """A person asks for it: nothing forbids the attempt."""
+    counted_out: bool = False
+    """The policy's counter asks for it, whatever the size of the view."""
+
+    @property
+    def asked(self) -> bool:
+        return self.forced or self.counted_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +66,12 @@ class Outcome:
 @dataclass(slots=True)
 class _Run:
     work: Work
+    size: int
+    """Of the view that the draft of `work` makes, plain."""
     tiers: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     changed: bool = False
+    asked: bool = False
+    """A model was asked for a summary."""
     overflow: ContextOverflow | None = None
 
 
@@ -76,7 +90,7 @@ class Compaction:
         if (pending := self.state.pending) is not None:  # no provider has judged the last one: its estimates do
             self.state.pending = None
             self.judge(pending.helped(pending.after, self.policy.gain))
-        opened = self._open(summary=False)
+        opened = self._open(summary=False) or self._enough_for_one_turn()
         if opened and not (wish.must_fit or wish.forced):
             return None
         draft = replace(wish.base.checkpoint or Checkpoint(), memory=wish.memory)
@@ -87,18 +101,24 @@ class Compaction:
             policy=self.policy,
             plan=self.state.ledger.open_items,
             active=wish.active,
+            prepared=wish.prepared,
             cheap=wish.cheap,
         )
-        run = _Run(work)
-        for name in self.policy.tiers:
-            size = run.work.size()
-            if size <= wish.room.target and (run.changed or not wish.forced):
-                break
-            if opened and not wish.forced and name != "prune":
+        run = _Run(work, work.size())
+        waits = False
+        for step in self.policy.steps:
+            size, tier = run.size, TIERS[step.tier]
+            asked = wish.asked and not run.changed
+            if not asked and not due(step, wish.room, size):
+                waits = waits or step.above is not None
+                continue
+            if opened and not wish.forced and not tier.last:
                 continue  # a view that does not fit goes straight to the last tier, breaker or not
-            if wish.forced and name == "prune" and size <= wish.room.usable:
+            if asked and tier.last and size <= wish.room.usable:
                 continue  # who asks for a compaction does not ask for the last resort
-            await self._tier(run, name, TIERS[name], size, wish.factor)
+            await self._tier(run, wish, step.tier)
+        if waits and not run.changed and not run.asked and not wish.must_fit:
+            return None  # nothing could be done yet, and the next step is for larger views
         return self._recorded(wish, run)
 
     def judge(self, helped: bool) -> None:
@@ -109,37 +129,40 @@ class Compaction:
         else:
             self._keep(breaker.failed(INEFFECTIVE, self.now(), self._tokens()), INEFFECTIVE)
 
-    async def _tier(self, run: _Run, name: str, tier: Numbered, size: int, factor: float) -> None:
-        opened = self._open(summary=True) if tier.asks else None
-        if opened:
+    async def _tier(self, run: _Run, wish: Wish, name: TierName) -> None:
+        size = run.size
+        tier, models = TIERS[name], "" if name == ACTIVE else name
+        opened = self._open(summary=True, tier=models) if tier.asks else None
+        if opened and not wish.forced:
             step = Step(None, f"the breaker is open: {opened}")
         else:
             try:
                 step = await tier.run(run.work)
+                run.asked = run.asked or (tier.asks and (step.draft is not None or step.cause is not None))
             except ContextOverflow as error:
                 run.overflow = error
                 step = Step(None, error.message)
-        after = size
         if step.draft is not None:
             run.changed = True
             run.work = run.work.with_draft(step.draft)
-            after = run.work.size()
+            run.size = run.work.size()
         told: dict[str, Any] = {"tier": tier.number, "name": name, "ok": step.draft is not None, "why": step.why}
         if step.by:
             told["by"] = step.by
-        if (cause := step.cause or opened) is not None:
-            told["cause"] = cause
-        run.tiers.append(told | {"before": round(size * factor), "after": round(after * factor)})
+        if (refused := step.cause or opened) is not None:
+            told["cause"] = refused
+        run.tiers.append(told | {"before": round(size * wish.factor), "after": round(run.size * wish.factor)})
         breaker = self.state.breaker
         if step.cause is not None:
-            self._keep(breaker.failed(step.cause, self.now(), self._tokens()), step.cause)
+            cause = cause_of(step.cause, models)
+            self._keep(breaker.failed(cause, self.now(), self._tokens()), cause)
         elif step.draft is not None and tier.asks:
-            for cause in breaker.summary_causes:
+            for cause in breaker.summary_causes(models):
                 self._keep(self.state.breaker.succeeded(cause), cause)
 
     def _recorded(self, wish: Wish, run: _Run) -> Outcome:
         """The new checkpoint in the journal, if there is one that is smaller than what it came from."""
-        size = run.work.size()
+        size = run.size
         before, after = round(wish.base.plain * wish.factor), round(size * wish.factor)
         smaller = run.changed and size < wish.base.plain
         payload: dict[str, Any] = {"link": wish.link, "measured": wish.base.counted}
@@ -151,6 +174,7 @@ class Compaction:
                 at=self.state.transcript.last,
                 tokens=project(self.state.transcript, run.work.draft).tokens,
                 threshold=wish.threshold,
+                instead=wish.asked,
             )
             payload["checkpoint"] = checkpoint.to_json()
         entry = self.journal.append(
@@ -182,8 +206,12 @@ class Compaction:
             why=why,
         )
 
-    def _open(self, *, summary: bool) -> str | None:
-        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary)
+    def _enough_for_one_turn(self) -> str | None:
+        most = self.policy.most_a_turn
+        return None if most is None or self.state.attempts < most else f"{most} compactions in this turn"
+
+    def _open(self, *, summary: bool, tier: str = "") -> str | None:
+        return self.state.breaker.open_cause(self.now(), self._tokens(), summary=summary, tier=tier)
 
     def _tokens(self) -> int:
         return self.state.transcript.tokens_after(0)

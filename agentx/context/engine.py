@@ -11,16 +11,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentx.config.links import Link
+from agentx.context.beside import Beside
 from agentx.context.budget import SMALLEST_REPLY, Budget
+from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady, wanted
 from agentx.context.compact import Compaction, Outcome, Wish
 from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
 from agentx.context.policies import MUST_LEAVE, Policy, ceiling, policy_named, room_for
 from agentx.context.state import MANUAL, State
-from agentx.context.summarise import Ask, Other, Summariser
+from agentx.context.summarise import Ask, Other, Summariser, in_order, no_others
 from agentx.context.thrift import forbidden, spent_on_summaries
 from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
+from agentx.context.tiers.summary import by_active_model
+from agentx.context.tiers.work import Work
 from agentx.context.tokenizer import count_tokens
 from agentx.context.truncation import (
     READ,
@@ -41,8 +45,6 @@ from agentx.wires.messages import Message, Reply, Request, Tool, Usage
 __all__ = ["Ask", "Context", "Truncation", "View"]
 
 Count = Callable[[Request], Awaitable[int | None]]
-MOST_ASKED = 3
-"""So many links are asked for one summary before the next tier runs."""
 IN_ONE_GO = 0.6
 """Of a window: what its model can be given to summarise at once."""
 THINKING = 4_096
@@ -53,11 +55,6 @@ MOST_CONFIRMED = 2
 """A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
 MUST_SHARE = 0.4
 """Of the threshold: the most that the user's words, and the newest exchange, may claim before they are trimmed."""
-
-
-def no_others() -> Sequence[Other]:
-    """Where no other link may be asked."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +83,7 @@ class Context:
         background: Callable[[], str],
         output: Path,
         counter: Callable[[str], int | None] = count_tokens,
-        cheap: Ask | None = None,
-        cheap_window: int = 0,
-        cheap_name: str = "",
+        cheap: Callable[[], Other] | None = None,
         goal: str | None = None,
     ) -> None:
         self.journal = journal
@@ -99,10 +94,9 @@ class Context:
         self.output = output
         self.counter = counter
         self.cheap = cheap
-        self.cheap_window = cheap_window
-        self.cheap_name = cheap_name
         self.goal = goal
         self.state = State()
+        self.beside = Beside()
         self._tools: tuple[tuple[Tool, ...], int] | None = None
 
     async def view(
@@ -128,20 +122,24 @@ class Context:
             candidates(self.state, link.identity, frame.fixed), threshold=budget.threshold, asked=self.state.asked
         )
         allowed = eligible(found, threshold=budget.threshold, used=self.state.generation)
+        counted_out = self.policy.counted_out(budget, self.state.replies)
         shown, ceiling = self.state.shown.get(link.identity), self._ceiling(frame)
-        best = (
-            steady(allowed, shown=shown, threshold=budget.threshold, ceiling=ceiling)
-            or least_lossy(allowed, ceiling)
-            or await self._confirmed(found, frame, count)
-        )
+        best = None
+        if not counted_out:
+            best = (
+                steady(allowed, shown=shown, threshold=budget.threshold, ceiling=ceiling)
+                or least_lossy(allowed, ceiling)
+                or await self._confirmed(found, frame, count)
+            )
         if best is not None:
             view = self._view(best, frame)
             if view.measured <= budget.usable:
+                self._prepare(frame, best, ask, others)
                 return view
         must_fit = least_lossy(found, budget.usable) is None or best is not None
         too_large = least_lossy(found, budget.window - SMALLEST_REPLY) is None
         cause, models = "overflow" if too_large else "threshold", self._models(frame, ask, others)
-        outcome = await self._compact(frame, models, cause, must_fit=must_fit)
+        outcome = await self._compact(frame, models, cause, must_fit=must_fit, counted_out=counted_out)
         return self._view(self._what_there_is(frame, outcome), frame)
 
     def cannot_hold(
@@ -191,6 +189,10 @@ class Context:
             return
         after = usage.input if judged.measured else judged.after
         self._compaction().judge(judged.helped(after, self.policy.gain))
+
+    async def close(self) -> None:
+        """End what is being prepared."""
+        await self.beside.close()
 
     def calibrated(self, link: Link) -> bool:
         """Whether *link* has counted a request before."""
@@ -336,6 +338,7 @@ class Context:
         *,
         must_fit: bool = False,
         forced: bool = False,
+        counted_out: bool = False,
     ) -> Outcome | None:
         link, budget = frame.link, frame.budget
         factor = self.state.calibration(link.identity).factor
@@ -360,11 +363,13 @@ class Context:
             room=room,
             factor=factor,
             memory=memory,
+            prepared=self.beside.prepared,
             cause=cause,
             active=models,
-            cheap=None if self.cheap is None else self._summariser(self._cheap(self.cheap)),
+            cheap=None if self.cheap is None else self._summariser(self.cheap()),
             must_fit=must_fit,
             forced=forced,
+            counted_out=counted_out,
         )
         return await self._compaction().run(wish)
 
@@ -384,33 +389,47 @@ class Context:
                 return candidate
         return min(sendable, key=lambda candidate: (candidate.measured, -candidate.generation))
 
+    def _prepare(
+        self, frame: Frame, shown: Candidate, ask: Ask | None, others: Callable[[], Sequence[Other]]
+    ) -> None:
+        """Begin a summary beside the work, where the policy wants that and the view is near its threshold."""
+        near = shown.measured >= self.policy.prepare_at * frame.budget.threshold
+        if not (self.policy.prepares and near) or self.beside.made_for == shown.generation:
+            return
+        tokens = self.state.transcript.tokens_after(0)
+        if self.state.breaker.open_cause(self.now(), tokens, summary=True) is not None:
+            return
+        factor = max(frame.factor, shown.factor)
+        base = shown.checkpoint or Checkpoint()
+        work = Work(
+            transcript=self.state.transcript,
+            draft=base,
+            room=room_for(self.policy, frame.budget, fixed=frame.fixed, must=self._must(frame), factor=factor),
+            policy=self.policy,
+            active=self._models(frame, ask, others),
+        )
+        self.beside.start(shown.generation, base, by_active_model(work))
+
     def _models(self, frame: Frame, ask: Ask | None, others: Callable[[], Sequence[Other]]) -> list[Summariser]:
-        """Who is asked for a summary, in order: a larger model that knows the conversation, as it was asked last;
-        the one whose turn it is; and those that stand in for it."""
+        """Who is asked for a summary, in order; nobody where *ask* is None."""
         if ask is None:
             return []
         link, budget = frame.link, frame.budget
-        found = others()
-        knowing = [other for other in found if other.link == self.state.link and other.window > budget.window]
-        active = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
-        rest = [other for other in found if other not in knowing and not other.paid]
-        return [self._summariser(other) for other in (*knowing, active, *rest)[:MOST_ASKED]]
-
-    def _cheap(self, ask: Ask) -> Other:
-        return Other(link="", name=self.cheap_name, ask=ask, window=self.cheap_window)
+        own = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
+        return [self._summariser(one) for one in in_order(own, others(), last=self.state.link)]
 
     def _summariser(self, other: Other) -> Summariser:
-        known = self.state.calibration(other.link) if other.link else Calibration(1.0)
         return Summariser(
             ask=other.ask,
             window=other.window,
-            factor=known.factor,
+            factor=self.state.calibration(other.link).factor,
             seconds=self.policy.summary_seconds,
             counter=self.counter,
             thinking=THINKING if other.link in self.state.thinking else 0,
             output=other.output,
             name=other.name,
             forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
+            cut=other.cut,
         )
 
     def _compaction(self) -> Compaction:

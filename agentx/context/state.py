@@ -9,10 +9,11 @@ from typing import Any
 from agentx.context.breaker import Breaker
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.items import KINDS, Transcript, item_of
-from agentx.context.measure import Calibration, Sample, view_fields
+from agentx.context.measure import Calibration, Sample, message_tokens, view_fields
 from agentx.context.memory import Ledger
 from agentx.events import BreakerChanged, Compacted, Replied
 from agentx.journal import Entry, Journal
+from agentx.wires.messages import Message
 
 MANUAL = "manual"
 """The cause of a compaction that somebody asked for."""
@@ -57,9 +58,13 @@ class State:
     generation: int = 0
     """Of the view that the last reply came from."""
     asked: int = 0
-    """The newest checkpoint that somebody asked for; 0 when nobody did."""
+    """The newest checkpoint that somebody, or the policy's counter, asked for; 0 when nobody did."""
     link: str = ""
     """The identity of the link that the last reply came from."""
+    replies: int = 0
+    """Tokens: the input and output of each reply since the last compaction, added up."""
+    attempts: int = 0
+    """Compactions since the last reply that nobody asked for, those that came to nothing included."""
     shown: dict[str, int] = field(default_factory=dict[str, int])
     """The generation that each link (its identity) was shown last."""
     thinking: set[str] = field(default_factory=set[str])
@@ -102,6 +107,8 @@ class State:
         self.link = link
         message: Mapping[str, Any] = payload.get("message") or {}
         usage = event.usage or {}
+        self.attempts = 0
+        self.replies += _counted(usage, payload)
         if message.get("reasoning") or usage.get("reasoning"):
             self.thinking.add(link)
         if message.get("tool_calls"):
@@ -125,10 +132,12 @@ class State:
     def _compacted(self, seq: int, event: Compacted, payload: Mapping[str, Any]) -> None:
         if "breaker" in payload:
             self.breaker = self.breaker.with_json(payload["breaker"])
+        self.attempts += event.cause != MANUAL
         if "checkpoint" not in payload:
             return
+        self.replies = 0
         self.checkpoints[seq] = Checkpoint.from_json(payload["checkpoint"])
-        if event.cause == MANUAL:
+        if event.cause == MANUAL or self.checkpoints[seq].instead:
             self.asked = seq
         self._thin_out(seq)
         self.pending = Pending(
@@ -155,3 +164,10 @@ class State:
                 del self.checkpoints[seq]
         kept = {0, *self.checkpoints}
         self.samples = {key: one for key, one in self.samples.items() if key[1] in kept}
+
+
+def _counted(usage: Mapping[str, Any], payload: Mapping[str, Any]) -> int:
+    """Input and output of one reply in tokens, as reported; else as its view was measured, and an estimate."""
+    if usage.get("input"):
+        return int(usage["input"]) + int(usage.get("output", 0))
+    return int(payload["view"].get("measured", 0)) + message_tokens(Message.from_json(payload["message"]))

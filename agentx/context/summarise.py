@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentx.context.clip import clip, shorten_arguments
 from agentx.context.items import Item
 from agentx.context.measure import estimate, rendered, text_tokens
 from agentx.context.summary_check import Refused, Summary, looked_at
-from agentx.context.truncation import NOTICED_IN_SUMMARY, USUAL, suspicion, verdict
+from agentx.context.truncation import NOTICED_IN_SUMMARY, USUAL, learned_window, suspicion, verdict
 from agentx.errors import ChainExhausted, RequestFailed
 from agentx.wires.messages import Message, Reply
 
 Ask = Callable[[Sequence[Message], int], Awaitable[Reply]]
 """Asks one model: messages and `max_tokens`. Raises RequestFailed."""
+
+Cut = Callable[[int, int, int], object]
+
+
+def unheard(reported: int, sent: int, window: int) -> None:
+    """For who learns nothing from a cut request."""
+
 
 INSTRUCTIONS = (
     "You write the summary that an agent works from when the conversation itself is gone. "
@@ -36,6 +43,8 @@ Errors open:
 Next step:
 At most {words} words. Write only the summary."""
 
+MOST_ASKED = 3
+"""So many links are asked for one summary before the next tier runs."""
 INPUT_SHARE = 0.85
 """Of the summariser's window, for request and answer; the rest is for what estimates are wrong by."""
 MOST_PARTS = 6
@@ -51,9 +60,9 @@ ITEM_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """A link besides the one whose turn it is that may be asked for a summary. `link` is its identity; `output` is
-    what its model can write at most. `paid`: it costs money, and the one whose turn it is does not.
-    """
+    """A link that may be asked for a summary. `link` is its identity; `output` is what its model can write
+    at most. `paid`: it costs money, and the one whose turn it is does not. `cut` hears of a request of which only
+    a part was read: how many tokens were reported, about how many were sent, and the window that explains it."""
 
     link: str
     name: str
@@ -61,6 +70,22 @@ class Other:
     window: int
     output: int | None = None
     paid: bool = False
+    cut: Cut = unheard
+
+
+def no_others() -> Sequence[Other]:
+    """Where no other link may be asked."""
+    return ()
+
+
+def in_order(own: Other, others: Sequence[Other], *, last: str) -> list[Other]:
+    """Who is asked for the summary of a view for *own*: first a larger model that knows the conversation, as it
+    gave the *last* reply (an identity); then *own*; then those that stand in for it where it is down."""
+    cut = next((other.cut for other in others if other.link == own.link), own.cut)
+    own, others = replace(own, cut=cut), [other for other in others if other.link != own.link]
+    knowing = [other for other in others if other.link == last and other.window > own.window]
+    rest = [other for other in others if other not in knowing and not other.paid]
+    return [*knowing, own, *rest][:MOST_ASKED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +93,8 @@ class Summariser:
     """A model that may be asked. `window` is in tokens, `factor` what estimates are wrong by on its link.
 
     `thinking` is what it may think besides, `output` what it can write at most, in tokens. `counter` is a real
-    tokenizer for one text. `forbidden` says why it may not be asked now, before each request.
+    tokenizer for one text. `forbidden` says why it may not be asked now, before each request;
+    `cut` hears of those that were not read whole.
     """
 
     ask: Ask
@@ -80,6 +106,7 @@ class Summariser:
     output: int | None = None
     name: str = ""
     forbidden: Callable[[], str | None] = lambda: None
+    cut: Cut = unheard
 
 
 async def summarise(
@@ -88,11 +115,17 @@ async def summarise(
     """A summary of *items*, and of the summary *before* it, of at most *limit_tokens* (plain estimate).
 
     The input is fitted to the model's own window, in parts when need be; each part carries the summary so far.
-    What the model says is looked at and refused when it is no summary; then nothing has changed.
+    What the model says is looked at and refused when it is no summary; then nothing has changed. Where the server
+    read only a part of a request, it is asked once more within the window that this shows.
     """
     try:
         async with asyncio.timeout(model.seconds):
-            return await _in_parts(model, items, before=before, task=task, limit_tokens=limit_tokens)
+            told = await _in_parts(model, items, before=before, task=task, limit_tokens=limit_tokens)
+            if isinstance(told, Refused) and told.window is not None:
+                smaller = replace(model, window=told.window)
+                again = await _in_parts(smaller, items, before=before, task=task, limit_tokens=limit_tokens)
+                return again if isinstance(again, Summary) else told
+            return told
     except TimeoutError:
         return Refused("timeout", f"no summary within {model.seconds:g} seconds", down=True)
     except RequestFailed as error:
@@ -123,7 +156,11 @@ async def _in_parts(
         if isinstance(told, Refused):
             return told
         if await truncated(model, messages, reply):
-            return Refused("truncated", "the server read only a part of the summary's own request")
+            window = None
+            if reply.usage is not None:
+                window = learned_window(reply.usage.input, model.window, ())
+                model.cut(reply.usage.input, estimate(messages), window)
+            return Refused("truncated", "the server read only a part of the summary's own request", window=window)
         summary = told.text
     return Summary(summary)
 

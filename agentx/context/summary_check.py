@@ -71,11 +71,13 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """`cause` is the breaker's, `why` is for people. `down`: no answer came, so another model may give one."""
+    """`cause` is the breaker's, `why` is for people. `down`: no answer came, so another model may give one.
+    `window` is that of a server which read only a part of the request, where its count shows it."""
 
     cause: str
     why: str
     down: bool = False
+    window: int | None = None
 
 
 def looked_at(reply: Reply, *, replaced: int, limit_tokens: int) -> Summary | Refused:

@@ -17,7 +17,7 @@ from agentx.agent.calls import Calls
 from agentx.agent.limits import Limits
 from agentx.agent.loop import Agent
 from agentx.agent.spend import Purse
-from agentx.agent.turn import Numbers, Turns
+from agentx.agent.turn import Turns
 from agentx.chain.health import Health
 from agentx.chain.ledger import Price
 from agentx.chain.vigil import LOOK_SECONDS
@@ -26,6 +26,7 @@ from agentx.config.links import Link
 from agentx.config.load import Config
 from agentx.config.paths import Paths
 from agentx.context.engine import Context
+from agentx.context.own import policy_of
 from agentx.context.restore import restore, restored_seq
 from agentx.events import Warned
 from agentx.jobs.meter import Meter
@@ -111,18 +112,15 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         purse.refusal(link)  # what may not be asked is said before anything is
     context = Context(
         journal,
-        policy=settings.compaction.policy,
+        policy=policy_of(settings.compaction),
         now=around.now,
         read_file=lambda path: read_text(workspace, path),
         background=toolbox.background,
         output=job.output,
         goal=order.until,
-        cheap=None
-        if cheap is None
-        else lambda messages, most: turns.aside.cheap_summariser(cheap)(messages, most),
-        cheap_window=0 if cheap is None else registry.window(cheap).size,
-        cheap_name="" if cheap is None else cheap.name,
+        cheap=None if cheap is None else lambda: turns.aside.cheap(cheap),
     )
+    stack.push_async_callback(context.close)
     turns = Turns(
         journal=journal,
         chain=_chain(job, journal, around, watch, meter, wires, stack, lambda: turns),
@@ -133,11 +131,7 @@ async def assemble(job: Job, journal: Journal, around: Surroundings, stack: Asyn
         price=price_of(registry),
         purse=purse,
         timers=general(around.config.settings.timers),
-        numbers=Numbers(
-            fraction=settings.compaction.fraction,
-            cap=settings.compaction.cap,
-            summaries=settings.compaction.summaries,
-        ),
+        summaries=settings.compaction.summaries,
         workspace=str(workspace),
         instructions=_instructions(journal, workspace),
         only_tools=settings.tools.only,

@@ -1,7 +1,8 @@
 """A model that does the long job, and knows nothing but what it is sent. The same for every system.
 
-What to do next it takes from the newest message. Asked for a summary it extracts: it copies the sentences that
-state a code, the newest where there are too many, and no more than `SUMMARY_TOKENS` of them.
+What to do next it takes from the newest message, or else from the record of what came before. Asked for a summary
+it extracts: it copies the sentences that state a code, the newest where there are too many, and no more than
+`SUMMARY_TOKENS` of them, and says what is next.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from longjob.job import EXAM, STATEMENT, code_of
 
 SUMMARY_TOKENS = 1_000
 STATED = re.compile(r"The ([a-z]+ [a-z]+) is ([A-Z]{2}-\d{5})(?:, [a-z ]+\.)?")
-NEXT = re.compile(rf"(?:next:|Begin with|Go on with) ((?:logs|reports)/[\w-]+\.txt)|{re.escape(EXAM)}")
+NEXT = re.compile(r"(next:|Begin with|Go on with) ((?:logs|reports)/[\w-]+\.txt)")
 TO_DECIDE = re.compile(r"Decide on the code of the ([a-z]+ [a-z]+) now")
 REPORT = "All logs of this part were read in their order, and nothing stands in the way of the next one.\n" * 12
 LOST = "I do not know what to do."
@@ -35,14 +36,10 @@ def model(messages: Sequence[Json], tools: Sequence[Json]) -> Said:
     calls = [call for message in messages for call in message.get("tool_calls", ())]
     if newest["role"] == "tool" and calls and calls[-1]["function"]["name"] == "write_file":
         return Said("This part is read, and its report is written.")
-    pointers = [*NEXT.finditer(newest["content"])] or [*NEXT.finditer(text_of(messages))]
-    if not pointers:
-        return Said(LOST)
-    path = pointers[-1][1]
-    if path is None:
-        codes = known(text_of(messages))
-        return Said("\n".join(f"{name}: {code}" for name, code in codes.items()))
-    return Said(_thought(newest["content"]), (_call(path, tools),))
+    if EXAM in newest["content"]:
+        return Said("\n".join(f"{name}: {code}" for name, code in known(text_of(messages)).items()))
+    path = _next(newest["content"]) or _next(text_of(messages))
+    return Said(_thought(newest["content"]), (_call(path, tools),)) if path else Said(LOST)
 
 
 def summary(text: str) -> str:
@@ -56,7 +53,22 @@ def summary(text: str) -> str:
         if room < 0:
             break
         told.append(line)
-    return "\n".join(["Goal: read the logs and know every code.", "Facts:", *reversed(told)])
+    last = [*NEXT.finditer(text)][-1:]
+    ahead = [f"next: {found[2]}" for found in last if not _written(found[2], text[found.end() :])]
+    return "\n".join(["Goal: read the logs and know every code.", "Facts:", *reversed(told), *ahead])
+
+
+def _written(path: str, after: str) -> bool:
+    """Whether *path* is a report that was written in what came *after* it was named as the next one."""
+    return path.startswith("reports/") and path in after
+
+
+def _next(text: str) -> str | None:
+    """The path that *text* names as the next one. What a log or a record says is newer than words of the user that
+    were kept beside it."""
+    found = [*NEXT.finditer(text)]
+    told = [one for one in found if one[1] == "next:"] or found
+    return told[-1][2] if told else None
 
 
 def _thought(newest: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from agentx.testing.brain import Call, NoteReader, Said, Script
 from agentx.testing.conversations import TASK, twelve_notes
-from agentx.testing.faults import Hang, Slow, always, healthy, rate_limited
+from agentx.testing.faults import FakeUsage, Hang, Slow, after, always, healthy, rate_limited
 from agentx.testing.server import FaultServer
 
 
@@ -267,9 +267,7 @@ def test_a_chain_that_may_not_wait_says_for_how_long(home: Any) -> None:
         home.configure(one_link(server, on_exhausted="fail"))
         done = home.run("run", "hello")
     assert done.code == 5
-    assert re.search(r"every link rests for 1\d\d seconds or longer, and nothing may be waited", done.err), (
-        done.err
-    )
+    assert re.search(r"every link rests for 2 minutes or longer, and nothing may be waited", done.err), done.err
 
 
 def test_an_option_of_the_program_says_where_it_stands(home: Any) -> None:
@@ -307,3 +305,62 @@ def test_doctor_gives_each_hint_once(home: Any) -> None:
     project.write_text("providers: {evil: {card: openai}}\n")
     hints = [line for line in home.run("doctor").out.splitlines() if line.startswith("hint: ")]
     assert len(hints) == len(set(hints)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"chains": {"a": []}}, "chains.a: is empty, expected one entry or more"),
+        ({"limits": {"hours": -1}}, "limits.hours: expected 0 or more, got -1"),
+        ({"max_wait": "2h"}, "hint: write the number alone: `2`"),
+        ({"chains": {"a": [{"model": "ollama/x", "window": "32k"}]}}, "hint: write the number alone: `32000`"),
+    ],
+    ids=["empty", "negative", "hours", "thousands"],
+)
+def test_a_value_that_is_wrong_is_told_in_words(home: Any, settings: Any, said: str) -> None:
+    home.configure(settings)
+    done = home.run("config", "check")
+    assert (done.code, said in done.err) == (3, True), done.err
+
+
+def test_a_dry_run_says_whether_it_would_wait(home: Any) -> None:
+    with FaultServer(models=["m"]) as server:
+        home.configure(one_link(server, max_wait=2))
+        assert "when every link rests it waits, at most 2 hours\n" in home.run("run", "--dry-run", "x").out
+        home.configure(one_link(server, on_exhausted="fail"))
+        assert "when every link rests the job ends\n" in home.run("run", "--dry-run", "x").out
+
+
+def test_who_reads_only_the_first_lines_hears_no_error(home: Any) -> None:
+    """`agentx logs JOB | head` ends quietly: what is written after the reader has gone is lost and no failure."""
+    twelve_notes(home.workspace, count=6)
+    with FaultServer(NoteReader(), models=["m"], window=32_000) as server:
+        home.configure(one_link(server))
+        home.run("run", "--name", "n", TASK.format(last=6))
+    for command in ("logs n", "events n"):
+        done = piped(home, f"agentx {command} | {{ read -r line; exec <&-; sleep 0.3; }}; exit ${{PIPESTATUS[0]}}")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_turn_line_shows_the_window_of_the_model_that_answered(home: Any) -> None:
+    """After a switch it is the other model's; where a provider counts nothing, `~` says that it is an estimate."""
+    twelve_notes(home.workspace, count=4)
+    with (
+        FaultServer(NoteReader(), models=["m"], window=32_000, schedule=after(2, rate_limited(600))) as first,
+        FaultServer(NoteReader(), models=["m"], window=16_000, schedule=always(FakeUsage(None))) as second,
+    ):
+        home.configure(
+            {
+                "default_chain": "c",
+                "chains": {"c": [{"model": "first/m"}, {"model": "second/m"}]},
+                "providers": {
+                    name: {"card": "openai-compatible", "base_url": server.v1}
+                    for name, server in (("first", first), ("second", second))
+                },
+            }
+        )
+        told = home.run("run", "--name", "n", TASK.format(last=4)).err
+        again = home.run("logs", "n").out
+    for story in (told, again):
+        turns = re.findall(r"(\S+)/m · (ctx ~?)[\d.]+k?/(\d+)k \(\d+ %\) · ", story)
+        assert turns == [("first", "ctx ", "32")] * 2 + [("second", "ctx ~", "16")] * 3, story

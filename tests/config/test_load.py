@@ -81,8 +81,8 @@ def test_mistakes_are_said_with_place_and_nearest_name(place: Place) -> None:
         "f:6:17: limits.hours: expected a number, got 'lots'",
         "f:6:30: limits.turns: expected a whole number, got 1.5",
         "f:6:41: limits.cost: expected a number, got true",
-        "f:6:55: limits.tokens: input should be greater than or equal to 1, got -1",
-        "f:7:22: compaction.policy: expected `half-window`, got 'half-windows'",
+        "f:6:55: limits.tokens: expected 1 or more, got -1",
+        "f:7:22: there is no policy `half-windows`",
         "f:7:47: compaction.summaries: expected true or false, got 'maybe'",
         "f:8:16: default_chain: expected text, got 7; put it in quotes",
         "f:9:8: shell: expected a table of `key: value` lines, got 600",
@@ -95,6 +95,7 @@ def test_mistakes_are_said_with_place_and_nearest_name(place: Place) -> None:
     hints = {problem.what: problem.hint for problem in caught.value.problems if problem.hint}
     assert hints == {
         "unknown key `windw` in chains.night[0]": "did you mean `window`?",
+        "there is no policy `half-windows`": "did you mean `half-window`?",
         "unknown key `timer`": "did you mean `timers`?",
     }
 

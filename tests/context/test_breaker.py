@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentx.context.breaker import INEFFECTIVE, Breaker
+from agentx.context.breaker import INEFFECTIVE, Breaker, cause_of
 
 
 def opened(cause: str = INEFFECTIVE, now: float = 0, tokens: int = 1_000) -> Breaker:
@@ -44,6 +44,20 @@ def test_causes_are_apart() -> None:
     assert breaker.open_cause(0, 1_000, summary=False) is None
     assert opened().open_cause(0, 1_000, summary=False) == INEFFECTIVE
     assert opened().open_cause(0, 1_000, summary=True) is None
+
+
+def test_the_failures_of_one_tier_are_not_those_of_another() -> None:
+    breaker = opened(cause_of("auth", "cheap"))
+    assert breaker.open_cause(0, 1_000, summary=True) is None
+    assert breaker.open_cause(0, 1_000, summary=True, tier="cheap") == "cheap: auth"
+    assert opened("auth").open_cause(0, 1_000, summary=True, tier="cheap") is None
+    assert breaker.failed("auth", 0, 1_000).succeeded(*breaker.summary_causes("cheap")).causes.keys() == {"auth"}
+
+
+def test_a_refused_key_is_left_alone_for_longer() -> None:
+    assert opened("auth").until("auth") == 1_800
+    assert opened("auth").state("auth", 1_799, 1_000) == "open"
+    assert opened("server").until("server") == 600
 
 
 def test_it_goes_to_disk_and_back() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentx.context.items import Item
 from agentx.context.measure import estimate, message_tokens, text_tokens
-from agentx.context.summarise import MOST_PARTS, Summariser, split, summarise
+from agentx.context.summarise import MOST_PARTS, Other, Summariser, in_order, split, summarise
 from agentx.context.summary_check import Refused, Summary
 from agentx.errors import ChainExhausted, RequestFailed, StopRequested
 from agentx.wires.messages import Message, ToolCall, Usage
@@ -40,7 +40,9 @@ def by_length(text: str) -> int | None:
 
 def told(ask: Any, *, window: int = 8_192, counter: Any = no_count, **more: Any) -> Summary | Refused:
     settings: dict[str, Any] = {"before": "", "task": "read all", "limit_tokens": 400}
-    model = Summariser(ask=ask, window=window, factor=1.0, seconds=more.pop("seconds", 30), counter=counter)
+    own: dict[str, Any] = {"seconds": 30}
+    own |= {name: more.pop(name) for name in ("seconds", "output", "cut") if name in more}
+    model = Summariser(ask=ask, window=window, factor=1.0, counter=counter, **own)
     return asyncio.run(summarise(model, more.pop("items", items_of(4)), **(settings | more)))
 
 
@@ -196,6 +198,49 @@ def test_no_tool_block_is_ever_sent_with_a_summary_request(bench: Bench) -> None
     told(ask)
     assert [message.role for message in ask.seen[0]] == ["system", "user"]
     assert not any(message.tool_calls for message in ask.seen[0])
+
+
+def test_no_more_is_asked_for_than_the_model_can_write(bench: Bench) -> None:
+    ask = bench.scripted("Goal: read all")
+    told(ask, output=160)
+    assert ask.max_tokens == [160]
+    assert "At most 76 words" in ask.seen[0][-1].text
+
+
+def test_a_request_that_was_cut_is_made_again_for_the_window_that_showed(bench: Bench) -> None:
+    cuts: list[tuple[int, int]] = []
+
+    def cut(reported: int, sent: int, window: int) -> None:
+        cuts.append((reported, window))
+
+    short = bench.reply("Goal: read some", usage=Usage(input=4_096, output=10))
+    ask = bench.scripted(short, "part one", "part two", "Goal: read all")
+    answer = told(ask, window=32_768, items=items_of(12), counter=by_length, cut=cut)
+    assert answer == Summary("Goal: read all")
+    assert cuts == [(4_096, 4_096)]
+    assert all(estimate(messages) < 4_096 for messages in ask.seen[1:])
+
+
+def test_the_larger_model_that_knows_the_conversation_is_asked_first_and_paid_ones_do_not_stand_in() -> None:
+    async def ask(messages: Any, max_tokens: int) -> Any: ...
+
+    def other(name: str, window: int, **more: Any) -> Other:
+        return Other(link=name, name=name, ask=ask, window=window, **more)
+
+    small, large, third, paid = (
+        other("small", 32_000),
+        other("large", 200_000),
+        other("third", 64_000),
+        other("paid", 400_000, paid=True),
+    )
+
+    def order(own: Other, last: str) -> list[str]:
+        return [one.name for one in in_order(own, [small, large, third, paid], last=last)]
+
+    assert order(small, "large") == ["large", "small", "third"]
+    assert order(small, "small") == ["small", "large", "third"]
+    assert order(large, "small") == ["large", "small", "third"]
+    assert order(small, "paid") == ["paid", "small", "large"]
 
 
 def test_a_window_that_cannot_hold_the_request_is_said_so(bench: Bench) -> None:

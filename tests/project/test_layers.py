@@ -69,7 +69,7 @@ def test_litellm_is_imported_in_one_file() -> None:
     assert users == ["wires/litellm.py"]
 
 
-def test_broad_excepts_stand_at_four_doors() -> None:
+def test_broad_excepts_stand_at_five_doors() -> None:
     doors: set[str] = set()
     for file in files():
         for node in ast.walk(ast.parse(file.read_text())):
@@ -77,7 +77,7 @@ def test_broad_excepts_stand_at_four_doors() -> None:
                 node.type is None or ast.unparse(node.type) == "Exception"
             ):
                 doors.add(str(file.relative_to(PACKAGE)))
-    assert doors == {"chain/visit.py", "cli/main.py", "jobs/run.py", "tools/toolbox.py"}
+    assert doors == {"chain/single.py", "chain/visit.py", "cli/main.py", "jobs/run.py", "tools/toolbox.py"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["ps"], ["run", "--help"], ["--version"]])

@@ -173,6 +173,15 @@ def test_the_library_example_of_the_readme_runs(home: Any) -> None:
     assert done.stdout == "8192 served GET /api/ps models[].context_length\n"
 
 
+def test_the_context_in_the_readme_runs() -> None:
+    (example,) = [text for text in blocks("python") if "agentx.context" in text]
+    assert example.count("\n") <= 15
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"82 → \d+ messages, \d+ tokens, by \('\w+',.*\)\n\(\) day 0: ok\n", done.stdout), (
+        done.stdout
+    )
+
+
 def test_the_chain_in_the_readme_runs(home: Any) -> None:
     """Against the server that it starts: the cut stream is asked for once more, then the second answers."""
     (example,) = [text for text in blocks("python") if "agentx.chain" in text]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agentx.context.checkpoint import Checkpoint
 from agentx.context.index import result_index
 from agentx.context.items import Item
 from agentx.context.measure import text_tokens
@@ -34,30 +35,33 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
     draft, room = work.draft, work.room
     if room.summary < SMALLEST_SUMMARY:
         return Step(None, "there is no room for a summary")
-    cut = work.transcript.tail(draft.upto, room.tail)
+    cut = work.cut
     items = work.transcript.between(draft.upto, cut)
     if not any(item.kind in ("assistant", "tool") for item in items):
         return Step(None, "nothing is older than the recent part")
     told, by = await _told(work, models, [item for item in items if item.kind != "task"])
     if isinstance(told, Refused):
         return Step(None, told.why, told.cause, by=by)
+    return Step(with_summary(work, told.text, cut), by=by)
+
+
+def with_summary(work: Work, summary: str, cut: int) -> Checkpoint:
+    """The draft of *work* with *summary* for everything up to *cut*, the seq of an item."""
+    draft = work.draft
     shown = {item.seq for item in work.transcript.between(cut)}
     gone = work.transcript.between(0, cut)
-    return Step(
-        replace(
-            draft,
-            upto=cut,
-            summary=told.text,
-            digest="",
-            told=cut,
-            memory=_with_what_stands(work, told.text, gone),
-            index=result_index(gone, room.index),
-            kept=work.kept,
-            marked=tuple(seq for seq in draft.marked if seq in shown),
-            imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
-            trimmed=_still_shown(draft.trimmed, shown | set(work.kept)),
-        ),
-        by=by,
+    return replace(
+        draft,
+        upto=cut,
+        summary=summary,
+        digest="",
+        told=cut,
+        memory=_with_what_stands(work, summary, gone),
+        index=result_index(gone, work.room.index),
+        kept=work.kept,
+        marked=tuple(seq for seq in draft.marked if seq in shown),
+        imageless=tuple(seq for seq in draft.imageless if seq in shown or seq in work.kept),
+        trimmed=_still_shown(draft.trimmed, shown | set(work.kept)),
     )
 
 
@@ -85,6 +89,9 @@ async def _told(work: Work, models: Sequence[Summariser], items: Sequence[Item])
         )
         if not (isinstance(told, Refused) and told.down):
             break
+    most = work.policy.summary_bytes
+    if isinstance(told, Summary) and most is not None and (size := len(told.text.encode())) > most:
+        return Refused("too_long", f"the summary has {size:,} bytes, {most:,} are allowed"), by
     return told, by
 
 

@@ -13,6 +13,15 @@ from agentx.context.view import project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A summary that was made beside the work, for a draft with that summary *before*, up to the item *since*."""
+
+    since: int
+    before: str
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """One compaction. `draft` is what earlier tiers made of it; all sizes are plain estimates."""
 
@@ -24,6 +33,8 @@ class Work:
     """The open items of the plan."""
     active: Sequence[Summariser] = ()
     """Who is asked first, the next one where it is down; nobody where no model may be asked."""
+    prepared: Callable[[float], Awaitable[Prepared | None]] | None = None
+    """Waits at most so many seconds for a summary that is prepared beside the work."""
     cheap: Summariser | None = None
     """The configured cheap or local model."""
 
@@ -35,6 +46,19 @@ class Work:
     def kept(self) -> tuple[int, ...]:
         """The seqs of the task and of the user's later words."""
         return tuple(item.seq for item in self.transcript.said)
+
+    @property
+    def cut(self) -> int:
+        """The `seq` of the last item that a summary stands for; what follows stays as it is.
+
+        Where the policy keeps no recent part that is the last reply with its results: words that came after it
+        have not been read yet.
+        """
+        if self.policy.tail_most:
+            return self.transcript.tail(self.draft.upto, self.room.tail)
+        newer = self.transcript.between(self.draft.upto)
+        done = (item.seq for item in reversed(newer) if item.kind in ("assistant", "tool"))
+        return next(done, self.draft.upto)
 
     @property
     def task(self) -> Item | None:
