@@ -14,10 +14,10 @@ from agentx.chain.health import Health
 from agentx.chain.returns import small_request
 from agentx.chain.single import Alone
 from agentx.config.links import Link
-from agentx.context.engine import Ask, Truncation, View
 from agentx.context.measure import estimate, message_tokens
-from agentx.context.summarise import Other
-from agentx.context.truncation import padding, probed_window
+from agentx.context.summarise import Ask, Other
+from agentx.context.truncation import Truncation, padding, probed_window
+from agentx.context.view import View
 from agentx.errors import CapReached, RequestFailed
 from agentx.windows.overflow import read_overflow
 from agentx.windows.record import LARGEST

@@ -7,8 +7,9 @@ from dataclasses import replace
 from agentx.chain import ledger
 from agentx.config.links import Link
 from agentx.context.budget import Budget
-from agentx.context.engine import Context, View
+from agentx.context.engine import Context
 from agentx.context.measure import message_tokens, most_tokens
+from agentx.context.view import View
 from agentx.events import LinkSelected, Purpose, Replied, Requested, Truncated, Warned, WindowLearned
 from agentx.journal import Journal, Payload
 from agentx.windows.record import Window

@@ -17,8 +17,9 @@ from agentx.chain.classify import Failure
 from agentx.chain.walk import Chain
 from agentx.config.links import Link
 from agentx.context.budget import SMALLEST_WINDOW, Budget, output_budget
-from agentx.context.engine import Context, View
+from agentx.context.engine import Context
 from agentx.context.measure import PER_IMAGE, fitting
+from agentx.context.view import View
 from agentx.errors import ContextOverflow, RequestFailed, WindowTooSmall
 from agentx.events import Nudged, Warned
 from agentx.journal import Journal
@@ -242,10 +243,10 @@ class Turns:
         """Raises RequestFailed: `truncated` when the server read only a part of *request*, and learns from it;
         `invalid_reply` when it stops long before it must."""
         view, found = self._as_sent(link, request), None
-        if self.context.suspicious(link, view, reply):
+        if self.context.doubt.suspicious(link, view, reply):
             counted = await self.wires(link).count(request)
-            found = self.context.truncated(link, view, reply, counted=counted)
-        if found is None and (beyond := self.context.in_doubt(link, view, reply)):
+            found = self.context.doubt.truncated(link, view, reply, counted=counted)
+        if found is None and (beyond := self.context.doubt.in_doubt(link, view, reply)):
             found = await self.aside.probe(link, request, view, reply, beyond)
         window = self.registry.window(link)
         if found is None:

@@ -16,7 +16,8 @@ from agentx.context.budget import SMALLEST_REPLY, Budget
 from agentx.context.checkpoint import Checkpoint
 from agentx.context.choose import Candidate, base_for, candidates, eligible, least_lossy, steady, wanted
 from agentx.context.compact import Compaction, Outcome, Wish
-from agentx.context.measure import Calibration, estimate, message_tokens, rendered, tools_tokens
+from agentx.context.doubt import Doubt
+from agentx.context.measure import Calibration, message_tokens, rendered, tools_tokens
 from agentx.context.memory import memory_text
 from agentx.context.policies import MUST_LEAVE, Policy, ceiling, policy_named, room_for
 from agentx.context.state import MANUAL, State
@@ -26,31 +27,15 @@ from agentx.context.tiers.prune import LARGER, SMALLEST_ROOM
 from agentx.context.tiers.summary import by_active_model
 from agentx.context.tiers.work import Work
 from agentx.context.tokenizer import count_tokens
-from agentx.context.truncation import (
-    READ,
-    Earlier,
-    Suspicion,
-    Truncation,
-    in_doubt,
-    learned_window,
-    looks_like_a_window,
-    suspicion,
-    verdict,
-)
 from agentx.context.view import View, project, shortened
 from agentx.errors import ContextOverflow
 from agentx.journal import Journal
-from agentx.wires.messages import Message, Reply, Request, Tool, Usage
-
-__all__ = ["Ask", "Context", "Truncation", "View"]
+from agentx.wires.messages import Message, Request, Tool, Usage
 
 Count = Callable[[Request], Awaitable[int | None]]
 IN_ONE_GO = 0.6
 """Of a window: what its model can be given to summarise at once."""
 THINKING = 4_096
-FELL = 0.6
-"""A count that fell below this share of the one before: either may be wrong, and the whole of it decides."""
-SENT_AT_MOST = 1.15
 MOST_CONFIRMED = 2
 """A view whose estimate is more than so many times what can be sent is not counted: no counter can save it."""
 MUST_SHARE = 0.4
@@ -96,6 +81,7 @@ class Context:
         self.cheap = cheap
         self.goal = goal
         self.state = State()
+        self.doubt = Doubt(self.state, counter)
         self.beside = Beside()
         self._tools: tuple[tuple[Tool, ...], int] | None = None
 
@@ -201,73 +187,6 @@ class Context:
     def factor(self, link: Link) -> float:
         """What plain estimates are multiplied with on *link*."""
         return self.state.calibration(link.identity).factor
-
-    def suspicious(self, link: Link, view: View, reply: Reply) -> bool:
-        """Whether it is worth to ask a real counter how large *view* is; costs nothing."""
-        return reply.usage is not None and self._suspicion(link, view, reply) is not None
-
-    def truncated(self, link: Link, view: View, reply: Reply, *, counted: int | None = None) -> Truncation | None:
-        """What was cut in silence when *link* read *view*; None when it read all of it.
-
-        To be asked before the reply is committed. *counted* is the size of the view by the server's own counter;
-        without it a local tokenizer counts when something is suspicious.
-        """
-        usage = reply.usage
-        why = self._suspicion(link, view, reply)
-        if why is None or usage is None:
-            return None
-        earlier = self.state.samples.get((link.identity, view.generation))
-        reported, plain = usage.input, view.estimate
-        if why == "slow_growth" and earlier is not None:
-            newer = [item.message for item in self.state.transcript.between(earlier.last, view.last)]
-            reported, plain, counted = reported - earlier.input, estimate(newer), self.counter(rendered(newer))
-        elif why == "growth" and earlier is not None and reported < FELL * earlier.input:
-            counted = self._counted(link, view) if counted is None else counted
-            if counted is not None and reported >= READ * counted:
-                return None  # it read all of it: the count before was wrong
-        elif why not in ("said", "growth") and counted is None:
-            counted = self._counted(link, view)
-        if not verdict(why, reported=reported, estimate=plain, counted=counted):
-            return None
-        return self._truncation(link, view, usage.input, why)
-
-    def in_doubt(self, link: Link, view: View, reply: Reply) -> int | None:
-        """The tokens that a longer request must go beyond to tell whether *link* dropped a little of *view*.
-
-        None where the server is known not to cut, or nothing speaks for it.
-        """
-        if reply.usage is None or not (link.provider.may_truncate or link.provider.self_hosted):
-            return None
-        reported = reply.usage.input
-        if link.identity not in self.state.calibrations:  # a first request: its estimate is rough
-            doubt = reported < view.estimate and looks_like_a_window(reported)
-            return view.estimate if doubt else None
-        sample = self.state.samples.get((link.identity, view.generation))
-        grown = None if sample is None else view.measured - sample.input
-        return in_doubt(reported, view.measured, grown=grown, final=not reply.message.tool_calls)
-
-    def _suspicion(self, link: Link, view: View, reply: Reply) -> Suspicion | None:
-        if reply.usage is None:
-            return "said" if reply.said_truncated else None
-        sample = self.state.samples.get((link.identity, view.generation))
-        earlier = None if sample is None else Earlier(sample.input, sample.estimate)
-        return suspicion(reply.usage.input, view.estimate, earlier, said=reply.said_truncated)
-
-    def _counted(self, link: Link, view: View) -> int | None:
-        """The tokens of *view* by a real tokenizer. Tools count only on links that have called one: templates
-        without support for tools leave them out in silence."""
-        counted = self.counter(rendered(view.messages))
-        if counted is None or link.identity not in self.state.calling:
-            return counted
-        system = sum(message_tokens(message) for message in view.messages if message.role == "system")
-        return counted + max(0, view.fixed - system)
-
-    def _truncation(self, link: Link, view: View, reported: int, why: Suspicion) -> Truncation:
-        ratio = self.state.calibration(link.identity).ratio or 1.0
-        sizes = [round(message_tokens(m) * ratio) for m in view.messages if m.role != "system"]
-        sent = max(reported, round(view.estimate * ratio * SENT_AT_MOST))  # an estimate may be too low
-        learned = learned_window(reported, min(view.window, sent), sizes, fixed=round(view.fixed * ratio))
-        return Truncation(reported=reported, estimate=view.estimate, learned=learned, why=why)
 
     def _read(self) -> None:
         self.state.read(self.journal)

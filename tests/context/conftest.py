@@ -13,8 +13,9 @@ import pytest
 
 from agentx.config.links import Link, Provider
 from agentx.context.budget import Budget, budget_for
-from agentx.context.engine import Context, View
+from agentx.context.engine import Context
 from agentx.context.summarise import Ask
+from agentx.context.view import View
 from agentx.events import (
     JobStarted,
     NotesUpdated,

@@ -409,7 +409,7 @@ def test_the_27_messages_are_found_cut_and_then_fit_with_both_keys(bench: Bench,
         )
         kept = server.kept(view.messages)
         reply = bench.reply("ok", usage=Usage(input=server.count(kept), output=5))
-        found = bench.context.truncated(bench.link(), view, reply)
+        found = bench.context.doubt.truncated(bench.link(), view, reply)
         if found is None:
             break
         assert found.reported < found.estimate
@@ -429,11 +429,13 @@ def test_a_truncated_reply_does_not_calibrate_and_a_grown_conversation_is_caught
     fill(bench, 3_000)
     grown = bench.view(131_072)
     reply = bench.reply("ok", usage=Usage(input=int(view.estimate * 0.9) + 20, output=5))
-    assert bench.context.suspicious(bench.link(), grown, reply)
-    found = bench.context.truncated(bench.link(), grown, reply)
+    assert bench.context.doubt.suspicious(bench.link(), grown, reply)
+    found = bench.context.doubt.truncated(bench.link(), grown, reply)
     assert found is not None
     assert found.why == "growth"
-    assert bench.context.truncated(bench.link("other"), grown, reply) is None  # no counter, nothing to compare
+    assert (
+        bench.context.doubt.truncated(bench.link("other"), grown, reply) is None
+    )  # no counter, nothing to compare
     assert bench.view(131_072).measured == grown.measured
 
 

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.context.budget import Budget, budget_for
-from agentx.context.engine import Context, View
+from agentx.context.engine import Context
 from agentx.context.own import prepared
 from agentx.context.policies import HALF_WINDOW, KEEP_RECENT, NOTES, POLICIES, THREE_STEPS, Policy, summary_limit
 from agentx.context.summarise import Ask
+from agentx.context.view import View
 from agentx.errors import WindowTooSmall
 from agentx.wires.messages import Message, Reply, Usage
 

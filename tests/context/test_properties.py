@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentx.context.budget import budget_for
-from agentx.context.engine import View
 from agentx.context.measure import estimate
+from agentx.context.view import View
 from agentx.errors import ContextOverflow
 from agentx.wires.messages import Image, Message
 
