@@ -94,19 +94,23 @@ def test_after_a_resume_with_another_window_the_first_request_fits_it(night: Nig
         again = night.run([{"server": server, "window": 4_096}], job=first.job)
     assert first.ending.name == "limit_reached"
     assert again.ending.name == "done", again.story
-    assert kinds(again)[:4] == ["job.resumed", "link.selected", "compaction", "request"]
+    assert [kind for kind in kinds(again) if kind != "job.resumed"][:3] == [
+        "link.selected",
+        "compaction",
+        "request",
+    ]
     assert max(seen.prompt_tokens or 0 for seen in server.chats[before:] if seen.body.get("tools")) <= 4_096
 
 
 @pytest.mark.parametrize("card", ["openai-compatible", "llamacpp"])
 def test_a_short_task_pays_nothing(night: Night, card: str) -> None:
     """No summary, no probe, no count: one request a turn, each beginning with the very words of the one before."""
-    night.notes(4, words=120)
+    night.notes(3, words=120)
     face: Any = "openai" if card == "openai-compatible" else card
     with FaultServer(NoteReader(), face=face, window=32_768) as server:
-        ran = night.run([{"server": server, "card": card}], note_task(4))
+        ran = night.run([{"server": server, "card": card}], note_task(3))
     assert ran.ending.name == "done", ran.story
-    assert (len(ran.of("request")), len(server.chats)) == (5, 5), ran.story
+    assert (len(ran.of("request")), len(server.chats)) == (4, 4), ran.story
     assert (ran.of("compaction"), ran.of("truncated"), ran.of("breaker")) == ([], [], [])
     assert not [seen for seen in server.requests if "token" in seen.path], "a counter was asked"
     bodies = sent(server)

@@ -41,7 +41,8 @@ def test_a_restart_does_not_close_the_breaker(night: Night) -> None:
     night.notes(18, words=900)
     with no_summaries(FaultServer(NoteReader(), window=8_192), Status(500)) as server:
         first = night.run([server], note_task(18), limits={"turns": 18})
-        second = night.run([server], job=first.job, limits={"turns": 20})
+        second = night.run([server], job=first.job, limits={"turns": 24})
     assert first.of("breaker")[-1]["state"] == "open", first.story
-    whys = [tier["why"] for event in second.of("compaction") for tier in event["tiers"] if tier["tier"] == 0]
-    assert whys[0] == "the breaker is open: server", second.story
+    assert second.of("compaction"), second.story
+    assert {event["state"] for event in second.of("breaker")} <= {"open"}, "one more failure is not the first one"
+    assert len(second.of("request", purpose="summary")) <= 1, second.story
