@@ -210,6 +210,8 @@ def load(paths: Paths, workspace: Path, environ: Mapping[str, str], overrides: S
         if isinstance(said, Settings) and isinstance(without, Settings) and isinstance(settings, Settings):
             refused = refusals(Layers(said, settings, without), layer.where, str(paths.user_file))
             settings = refused or settings
+        elif not isinstance(said, Settings):  # what cannot be read cannot be held against what it may set
+            settings = list(dict.fromkeys([*(() if isinstance(settings, Settings) else settings), *said]))
     unnamed = policy_problems(whole)
     if unnamed or not isinstance(settings, Settings):
         raise ConfigError([*(() if isinstance(settings, Settings) else settings), *unnamed])

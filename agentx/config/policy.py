@@ -96,6 +96,10 @@ class PolicySettings(Table):
         default=None, description="The share of the threshold for plan, notes and files that come back."
     )
     memory_most: Count | None = Field(default=None, description="The same in tokens, at most.")
+    index_share: Half | None = Field(
+        default=None, description="The share of that memory for the list of results that can be brought back."
+    )
+    index_most: Count | None = Field(default=None, description="The same in tokens, at most.")
     newest_results: Count | None = Field(default=None, description="So many tool results are never cleared.")
     worth_clearing: Half | None = Field(
         default=None, description="The share of the threshold that clearing must free, or it is not done."

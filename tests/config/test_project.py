@@ -134,3 +134,10 @@ def test_each_of_the_users_own_chains_has_its_own_caps(place: Place) -> None:
     )
     config = place.load()
     assert [config.chain(name)[0].max_cost for name in ("small", "large", "openai/x")] == [1, 9, 9]
+
+
+def test_a_project_file_with_a_mistake_sets_nothing_although_an_option_mends_it(place: Place) -> None:
+    """Else the mistake would spare it the look at what it may set."""
+    place.said_here("limits: {turns: lots}\nproviders: {openai: {base_url: 'http://elsewhere/v1'}}\n")
+    with pytest.raises(ConfigError):
+        place.load("limits.turns=3")
