@@ -72,6 +72,8 @@ class _Run:
     changed: bool = False
     asked: bool = False
     """A model was asked for a summary."""
+    waits: bool = False
+    """Another step is for larger views: what came of the others is no failure."""
     overflow: ContextOverflow | None = None
 
 
@@ -105,19 +107,18 @@ class Compaction:
             cheap=wish.cheap,
         )
         run = _Run(work, work.size())
-        waits = False
         for step in self.policy.steps:
             size, tier = run.size, TIERS[step.tier]
             asked = wish.asked and not run.changed
             if not asked and not due(step, wish.room, size):
-                waits = waits or step.above is not None
+                run.waits = run.waits or (step.above is not None and not tier.last)
                 continue
             if opened and not wish.forced and not tier.last:
                 continue  # a view that does not fit goes straight to the last tier, breaker or not
             if asked and tier.last and size <= wish.room.usable:
                 continue  # who asks for a compaction does not ask for the last resort
             await self._tier(run, wish, step.tier)
-        if waits and not run.changed and not run.asked and not wish.must_fit:
+        if run.waits and not run.changed and not run.asked and not wish.must_fit:
             return None  # nothing could be done yet, and the next step is for larger views
         return self._recorded(wish, run)
 
@@ -166,6 +167,8 @@ class Compaction:
         before, after = round(wish.base.plain * wish.factor), round(size * wish.factor)
         smaller = run.changed and size < wish.base.plain
         payload: dict[str, Any] = {"link": wish.link, "measured": wish.base.counted}
+        if run.waits:
+            payload["waits"] = True
         if wish.room.ceiling < wish.room.usable:  # there is room to go on without: better than to do it every turn
             payload["below"] = round(wish.room.ceiling * wish.factor * BELOW)
         if smaller:
@@ -190,7 +193,8 @@ class Compaction:
         )
         self.state.read(self.journal)
         if not smaller:
-            self.judge(False)
+            if not run.waits:
+                self.judge(False)
             if wish.must_fit:
                 raise run.overflow or ContextOverflow(
                     f"the conversation cannot be made to fit {wish.room.usable:,} tokens"

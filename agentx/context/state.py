@@ -140,13 +140,17 @@ class State:
         if event.cause == MANUAL or self.checkpoints[seq].instead:
             self.asked = seq
         self._thin_out(seq)
-        self.pending = Pending(
-            generation=seq,
-            before=event.before,
-            after=event.after,
-            measured=bool(payload.get("measured")),
-            link=str(payload.get("link", "")),
-            below=payload.get("below"),
+        self.pending = (
+            None
+            if payload.get("waits")
+            else Pending(
+                generation=seq,
+                before=event.before,
+                after=event.after,
+                measured=bool(payload.get("measured")),
+                link=str(payload.get("link", "")),
+                below=payload.get("below"),
+            )
         )
 
     def _thin_out(self, newest: int) -> None:

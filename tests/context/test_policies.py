@@ -143,6 +143,23 @@ class TestThreeSteps:
             assert bench.view(THREE_STEPS.budget(32_768), bench.scripted(SUMMARY), context=context).generation == 0
         assert bench.events("compaction") == bench.events("breaker") == []
 
+    def test_small_clearings_do_not_keep_the_model_from_being_asked_above_eighty_five_per_cent(
+        self, bench: Bench
+    ) -> None:
+        context = bench.open(policy=THREE_STEPS)
+        bench.start()
+        bench.says("never touch main.py. " + "x" * 20_000)
+        results(bench, 6, 1_500)
+        ask = bench.scripted(SUMMARY)
+        for _ in range(8):
+            results(bench, 1, 1_500)
+            bench.view(THREE_STEPS.budget(32_768), ask, context=context)
+        assert len(bench.events("compaction")) >= 4
+        assert (bench.events("breaker"), ask.seen) == ([], [])
+        results(bench, 6, 3_000)
+        bench.view(THREE_STEPS.budget(32_768), ask, context=context)
+        assert ("summary", True) in [(tier["name"], tier["ok"]) for tier in bench.events("compaction")[-1].tiers]
+
     def test_a_refused_summary_leaves_the_conversation_as_it_was(self, bench: Bench) -> None:
         context = bench.open(policy=THREE_STEPS)
         bench.start()
