@@ -25,7 +25,7 @@ COMMANDS = {
     "logs": ("story", "Tell what happened in a job, line by line."),
     "events": ("story", "Print a job's events as JSON lines."),
     "context": ("context", "Show what a job's context holds and when it will be compacted."),
-    "compact": ("compact", "Summarise a job's context now."),
+    "compact": ("compact", "Compact a job's context now."),
     "send": ("control", "Say something to a job; it is delivered at its next turn."),
     "stop": ("control", "Stop a job after its current step."),
     "resume": ("control", "Go on with a job where it stopped."),

@@ -32,7 +32,7 @@ def test_a_prompt_that_was_read_raises_an_assumed_window_and_the_next_job_knows_
     script = Script([Call("read_file", {"path": "notes/note-01.txt"}), "read", "known"])
     counts = at({2: FakeUsage(4_400)})
     with FaultServer(script, claims="absent", window=32_768, schedule=counts) as server:
-        first = night.run([server], "read the note")
+        first = night.run([server], "read the note" + " and tell" * 200)
         second = night.run([server], "say something")
     assert first.ending.name == second.ending.name == "done", first.story
     assert windows(first)[0] == (4_096, "assumed")

@@ -100,7 +100,7 @@ def test_without_a_limit_of_hours_a_wait_may_take_a_week(night: Night) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"max_wait": 1}, "1.0 hours may be waited"), ({"on_exhausted": "fail"}, "nothing may be waited")],
+    [({"max_wait": 1}, "60 minutes may be waited"), ({"on_exhausted": "fail"}, "nothing may be waited")],
     ids=str,
 )
 def test_who_does_not_want_to_wait_says_so(night: Night, settings: Any, said: str) -> None:

@@ -53,7 +53,7 @@ class Place:
     ) -> Result:
         """`agentx config ARGUMENTS`; an error of ours is in `result.exception`."""
         session = Session(self.environ | dict(environ or {}), self.project, overrides)
-        return CliRunner().invoke(command, arguments, obj=session)
+        return CliRunner().invoke(command, arguments, obj=session, env={"COLUMNS": "10000"})
 
 
 def write(file: Path, text: str) -> None:
