@@ -356,6 +356,25 @@ def test_a_call_with_deeply_nested_arguments_never_keeps_a_job_from_being_compac
         assert view.measured < 16_000
 
 
+@pytest.mark.parametrize("policy", ["half-window", "three-steps", "keep-recent", "notes"])
+def test_results_of_calls_that_were_still_to_run_when_a_job_was_compacted_are_shown(
+    bench: Bench, policy: str
+) -> None:
+    bench.context = bench.open(policy=policy)
+    bench.start()
+    for n in range(10):
+        bench.reads(f"{n}.md", "word " * 800)
+    first, second = bench.answers("", ("read_file", {"path": "x"}), ("read_file", {"path": "y"}))
+    bench.result(first, "the first")
+    ask, budget = bench.scripted(SUMMARY), bench.context.policy.budget(32_000)
+    asyncio.run(bench.context.compact_now(bench.link(), budget, system=bench.system, tools=bench.tools, ask=ask))
+    bench.context = bench.open(policy=policy)
+    bench.result(second, "the second")
+    text = bench.text(bench.view(budget, ask))
+    assert "the first" in text
+    assert "the second" in text
+
+
 def test_an_unknown_policy_is_refused_with_those_there_are(bench: Bench) -> None:
     with pytest.raises(ConfigError, match="no policy is called `half`"):
         bench.open(policy="half")
