@@ -88,7 +88,7 @@ class Aside:
         ]
 
     def _other(self, link: Link, ask: Ask, *, paid: bool = False) -> Other:
-        window = self.registry.window(link)
+        window, price = self.registry.window(link), self.purse.price(link)
         return Other(
             link=link.identity,
             name=link.name,
@@ -96,6 +96,7 @@ class Aside:
             window=window.size,
             output=window.output,
             paid=paid,
+            free=price is None or not any((price.input, price.output, price.cache_read, price.cache_write)),
             cut=lambda reported, sent, learned: self.told.cut(link, reported, sent, learned),
         )
 
