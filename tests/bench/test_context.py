@@ -45,7 +45,7 @@ def small_window() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name != "notes"])
 def test_a_policy_does_the_whole_job_within_its_window(policy: str) -> None:
-    """`notes` counts the tokens of all replies: in a window as small as this one it compacts at every other turn."""
+    """`notes` counts the tokens of all replies: in so small a window it compacts at every other turn."""
     run = small_window()[f"agentx {policy}"]
     seen = run["seen"]
     assert (seen["turns"], seen["overflows"], run["troubles"]) == (TURNS, 0, [])
