@@ -334,7 +334,14 @@ class Context:
         if ask is None:
             return []
         link, budget = frame.link, frame.budget
-        own = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
+        own = Other(
+            link=link.identity,
+            name=link.name,
+            ask=ask,
+            window=budget.window,
+            output=budget.output,
+            cuts=link.provider.cuts,
+        )
         return [self._summariser(one) for one in in_order(own, others(), last=self.state.link)]
 
     def _summariser(self, other: Other) -> Summariser:
@@ -349,6 +356,7 @@ class Context:
             name=other.name,
             forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
             cut=other.cut,
+            cuts=other.cuts,
         )
 
     def _compaction(self) -> Compaction:
