@@ -94,8 +94,11 @@ class Doubt:
         return suspicion(reply.usage.input, view.estimate, earlier, said=reply.said_truncated)
 
     def _counted(self, link: Link, view: View) -> int | None:
-        """The fewest tokens that *view* may be, by a real tokenizer. Tools count only on links that have called one: templates
-        without support for tools leave them out in silence."""
+        """The fewest tokens that *view* may be, by a real tokenizer.
+
+        Tools count only on links that have called one: templates without support for tools leave them out in
+        silence.
+        """
         counted = self._least(rendered(view.messages))
         if counted is None or link.identity not in self.state.calling:
             return counted

@@ -22,8 +22,8 @@ text = sys.stdin.buffer.read().decode("utf-8", "replace")
 print(len(tiktoken.get_encoding("cl100k_base").encode(text, disallowed_special=())))
 """
 LEAST_OF_OTHER_SCRIPTS = 0.25
-"""What newer vocabularies need for text that is not ASCII, as a share of `cl100k_base`: o200k needs 0.6 for Russian,
-0.3 for Hindi, and 0.23 for Gujarati with its blanks and signs."""
+"""What newer vocabularies need at least for text that is not ASCII, as a share of `cl100k_base`: o200k needs about
+0.6 for Russian and far less for some scripts of India."""
 ASCII = re.compile(r"[\x00-\x7f]+")
 NOWHERE = "http://127.0.0.1:9"
 
@@ -39,7 +39,7 @@ def vocabulary_folder() -> Path | None:
 
 
 def least_tokens(text: str, counter: Callable[[str], int | None]) -> int | None:
-    """The fewest tokens that *text* may be by any common tokenizer, by the count of *counter*; None without one."""
+    """The fewest tokens that *text* may be by a common tokenizer, as *counter* tells; None where it cannot."""
     if text.isascii():
         return counter(text)
     plain, others = counter("".join(ASCII.findall(text))), counter(ASCII.sub("", text))
