@@ -88,7 +88,7 @@ class Aside:
         ]
 
     def _other(self, link: Link, ask: Ask, *, paid: bool = False) -> Other:
-        window = self.registry.window(link)
+        window, price = self.registry.window(link), self.purse.price(link)
         return Other(
             cuts=link.provider.cuts,
             link=link.identity,
@@ -97,6 +97,7 @@ class Aside:
             window=window.size,
             output=window.output,
             paid=paid,
+            free=price is None or not any((price.input, price.output, price.cache_read, price.cache_write)),
             cut=lambda reported, sent, learned: self.told.cut(link, reported, sent, learned),
         )
 

@@ -354,7 +354,7 @@ class Context:
             thinking=THINKING if other.link in self.state.thinking else 0,
             output=other.output,
             name=other.name,
-            forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now())),
+            forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now()), free=other.free),
             cut=other.cut,
             cuts=other.cuts,
         )

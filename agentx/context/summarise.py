@@ -62,9 +62,9 @@ ITEM_SHARE = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
     """A link that may be asked for a summary. `link` is its identity; `output` is what its model can write
-    at most. `paid`: it costs money, and the one whose turn it is does not. `cut` hears of a request of which only
-    a part was read: how many tokens were reported, about how many were sent, and the window that explains it.
-    `cuts`: its server may do so in silence."""
+    at most. `paid`: it costs money, and the one whose turn it is does not. `free`: no price is known for it, or it
+    is nothing. `cut` hears of a request of which only a part was read: how many tokens were reported, about how
+    many were sent, and the window that explains it. `cuts`: its server may do so in silence."""
 
     link: str
     name: str
@@ -72,6 +72,7 @@ class Other:
     window: int
     output: int | None = None
     paid: bool = False
+    free: bool = False
     cut: Cut = unheard
     cuts: bool = True
 
@@ -84,8 +85,9 @@ def no_others() -> Sequence[Other]:
 def in_order(own: Other, others: Sequence[Other], *, last: str) -> list[Other]:
     """Who is asked for the summary of a view for *own*: first a larger model that knows the conversation, as it
     gave the *last* reply (an identity); then *own*; then those that stand in for it where it is down."""
-    cut = next((other.cut for other in others if other.link == own.link), own.cut)
-    own, others = replace(own, cut=cut), [other for other in others if other.link != own.link]
+    known = next((other for other in others if other.link == own.link), own)
+    own = replace(own, cut=known.cut, free=known.free)
+    others = [other for other in others if other.link != own.link]
     knowing = [other for other in others if other.link == last and other.window > own.window]
     rest = [other for other in others if other not in knowing and not other.paid]
     return [*knowing, own, *rest][:MOST_ASKED]

@@ -13,8 +13,10 @@ MOST_CALLS = 24
 WITHIN_SECONDS = 600.0
 AT_ONCE = 2
 """Requests that one call may take: it is repeated after a blip."""
-MOST_SHARE = 0.25
-"""Of what the job has cost."""
+MOST_SHARE = 0.5
+"""Of what the job has cost. A long job whose provider caches its prompts spends up to a third on summaries."""
+FREE_COST = 0.5
+"""US dollars that summaries may always cost: where the turns cost nothing, all that is spent is theirs."""
 FREE_CALLS = 6
 """So many calls, as many as one summary may take, are made before its share of the cost is looked at."""
 
@@ -30,11 +32,12 @@ class Spent:
     job: float = 0.0
 
 
-def forbidden(spent: Spent) -> str | None:
-    """Why no model is asked for a summary now, for people; None when one may be."""
+def forbidden(spent: Spent, *, free: bool = False) -> str | None:
+    """Why a model is not asked for a summary now, for people; None when it may be. Money never forbids one that is
+    *free*."""
     if spent.lately + AT_ONCE > MOST_CALLS:
         return f"{spent.lately} requests for summaries in {WITHIN_SECONDS / 60:g} minutes are enough"
-    if spent.calls >= FREE_CALLS and spent.cost > MOST_SHARE * spent.job:
+    if not free and spent.calls >= FREE_CALLS and spent.cost > max(FREE_COST, MOST_SHARE * spent.job):
         return f"summaries have cost ${spent.cost:.2g} of the job's ${spent.job:.2g}"
     return None
 
