@@ -26,6 +26,8 @@ from agentx.context.truncation import (
 from agentx.context.view import View
 from agentx.wires.messages import Reply
 
+FELL = 0.6
+"""Below this share of the count before, the rough count of a local tokenizer decides on a server that cuts."""
 SENT_AT_MOST = 1.15
 
 
@@ -61,7 +63,7 @@ class Doubt:
         if why == "slow_growth" and earlier is not None:
             newer = [item.message for item in self.state.transcript.between(earlier.last, view.last)]
             reported, plain, counted = reported - earlier.input, estimate(newer), self._least(rendered(newer))
-        elif why == "growth" and earlier is not None and reported < earlier.input:
+        elif why == "growth" and earlier and reported < earlier.input * (FELL if counted is None else 1):
             counted = self._counted(link, view) if counted is None else counted
             if counted is not None and reported >= READ * counted:
                 return None  # it read all: the count before was wrong, or of thinking that did not go back

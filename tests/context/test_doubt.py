@@ -39,9 +39,10 @@ def test_a_count_that_falls_a_little_is_no_truncation_where_a_counter_says_all_w
     grown = bench.view(128_000)
     reply = bench.reply("ok", usage=Usage(input=int(grown.estimate * 0.94), output=5))
     bench.counter = lambda text: len(text) // 4
-    assert bench.context.doubt.truncated(bench.link(cuts=cuts), grown, reply) is None
+    own = grown.estimate if cuts else None
+    assert bench.context.doubt.truncated(bench.link(cuts=cuts), grown, reply, counted=own) is None
     half = bench.reply("ok", usage=Usage(input=grown.estimate // 2, output=5))
-    assert bench.context.doubt.truncated(bench.link(cuts=cuts), grown, half) is not None
+    assert bench.context.doubt.truncated(bench.link(cuts=cuts), grown, half, counted=own) is not None
 
 
 def test_only_a_server_that_may_cut_is_judged_without_a_counter(bench: Bench) -> None:
