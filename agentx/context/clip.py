@@ -73,16 +73,20 @@ def spill(folder: Path, text: str) -> Path:
 
 
 def shorten_arguments(arguments: str, limit_tokens: int) -> str:
-    """The JSON text of a call's arguments with its long strings cut, still one JSON object."""
+    """The JSON text of a call's arguments with its long strings cut, still one JSON object. Of what is nested too
+    deeply to be walked only the short values at the top stay."""
     if text_tokens(arguments) <= limit_tokens:
         return arguments
     try:
         value: Any = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
         for length in (800, 200, 80, 30):
-            short = json.dumps(_shortened(cast(Any, value), length), ensure_ascii=False)
+            try:
+                short = json.dumps(_shortened(cast(Any, value), length), ensure_ascii=False)
+            except RecursionError:
+                break
             if text_tokens(short) <= limit_tokens:
                 return short
         scalars = {key: one for key, one in cast("dict[str, Any]", value).items() if _is_short(one)}

@@ -171,7 +171,7 @@ def _stretch(items: Sequence[Item]) -> list[str]:
 def _argument(call: ToolCall | None, name: str) -> str | None:
     try:
         value: Any = json.loads(call.arguments) if call else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     found = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else None

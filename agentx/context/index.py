@@ -61,7 +61,7 @@ def about(call: ToolCall | None) -> str:
         return ""
     try:
         parsed: Any = json.loads(call.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     values = cast("dict[str, Any]", parsed).values() if isinstance(parsed, dict) else ()
     text = " ".join(next((value for value in values if isinstance(value, str)), "").split())

@@ -79,6 +79,19 @@ class Transcript:
         """The `seq` of the newest item; 0 when there is none."""
         return self._seqs[-1] if self._seqs else 0
 
+    @property
+    def settled(self) -> int:
+        """The `seq` of the last item before the newest reply, where calls of that have no result yet; else `last`.
+        Their results belong behind it: a view without the reply could not show them."""
+        answered: set[str] = set()
+        for item in reversed(self._items):
+            if item.kind == "assistant":
+                calls = {call.id for call in item.message.tool_calls}
+                return self.read if calls - answered else self.last
+            if item.kind == "tool":
+                answered.add(item.message.tool_call_id or "")
+        return self.last
+
     def between(self, after: int, upto: int | None = None) -> list[Item]:
         """The items with `seq` greater than *after*, and at most *upto*."""
         start = bisect_right(self._seqs, after)

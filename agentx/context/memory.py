@@ -110,7 +110,7 @@ def _files(edited: Sequence[str], limit: int, read_file: Callable[[str], str | N
 def _path_of(arguments: str) -> str | None:
     try:
         value = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     path = value.get("path") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  json gives Any
     return path if isinstance(path, str) else None

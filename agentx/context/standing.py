@@ -85,7 +85,7 @@ def subject_of(call: ToolCall) -> str:
     """The command or the path that *call* is about; empty when it names none."""
     try:
         parsed: Any = json.loads(call.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     values = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
     found = values.get("command") or values.get("path")

@@ -132,7 +132,7 @@ def _number(wanted: str, value: float | str) -> int | float:
 def _list(text: str) -> list[Any]:
     try:
         value: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Misfit from None
     if not isinstance(value, list):
         raise Misfit

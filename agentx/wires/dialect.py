@@ -181,7 +181,7 @@ def ollama_message(message: Message) -> Json:
 def _object(call: ToolCall) -> dict[str, Any]:
     try:
         return call.parsed()
-    except ValueError:  # not ours: every reply is checked; a journal from elsewhere may hold it
+    except (ValueError, RecursionError):  # not ours: every reply is checked; a journal from elsewhere may hold it
         return {"arguments": call.arguments}
 
 

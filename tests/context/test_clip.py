@@ -64,3 +64,9 @@ def test_shortened_arguments_are_still_one_json_object() -> None:
     assert least == {"path": "a/b.py", "left_out": f"{len(arguments):,} characters"}
     assert json.loads(shorten_arguments("{not json" * 500, 30)) == {"left_out": "4,500 characters"}
     assert json.loads(shorten_arguments(json.dumps({f"k{n}": n for n in range(900)}), 30))
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(500, {"path": "a.json"}), (100_000, {})])
+def test_arguments_that_are_nested_too_deeply_to_be_walked_are_left_out(depth: int, kept: dict[str, str]) -> None:
+    arguments = '{"path": "a.json", "content": ' + '{"a":' * depth + "1" + "}" * depth + "}"
+    assert json.loads(shorten_arguments(arguments, 50)) == kept | {"left_out": f"{len(arguments):,} characters"}

@@ -14,7 +14,8 @@ from agentx.context.budget import budget_for
 from agentx.context.engine import Context
 from agentx.context.measure import estimate
 from agentx.errors import ConfigError, ContextOverflow, RequestFailed
-from agentx.wires.messages import Message, Request, Tool, Usage
+from agentx.events import Replied
+from agentx.wires.messages import Message, Request, Tool, ToolCall, Usage
 
 if TYPE_CHECKING:
     from tests.context.conftest import Bench
@@ -334,6 +335,44 @@ def test_a_manual_compaction_says_what_it_did_or_why_nothing(bench: Bench) -> No
     done = compact()
     assert done.generation is not None
     assert done.after < done.before // 2
+
+
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_a_call_with_deeply_nested_arguments_never_keeps_a_job_from_being_compacted(
+    bench: Bench, depth: int
+) -> None:
+    nested = '{"path": "a.json", "content": ' + '{"a":' * depth + "1" + "}" * depth + "}"
+    call = ToolCall("deep", "write_file", nested)
+    bench.start()
+    message = Message(role="assistant", tool_calls=(call,))
+    event = Replied(link="box/m", model="m", finish="stop", usage=None, seconds=0.1)
+    bench.journal.append(event, {"message": message.to_json()})
+    bench.result("deep", "wrote 1 file", name="write_file")
+    for _ in range(60):
+        bench.answers("a step is told here " * 100)
+    for ask in (bench.scripted(SUMMARY), None):
+        view = bench.view(32_000, ask, context=bench.open())
+        assert view.generation
+        assert view.measured < 16_000
+
+
+@pytest.mark.parametrize("policy", ["half-window", "three-steps", "keep-recent", "notes"])
+def test_results_of_calls_that_were_still_to_run_when_a_job_was_compacted_are_shown(
+    bench: Bench, policy: str
+) -> None:
+    bench.context = bench.open(policy=policy)
+    bench.start()
+    for n in range(10):
+        bench.reads(f"{n}.md", "word " * 800)
+    first, second = bench.answers("", ("read_file", {"path": "x"}), ("read_file", {"path": "y"}))
+    bench.result(first, "the first")
+    ask, budget = bench.scripted(SUMMARY), bench.context.policy.budget(32_000)
+    asyncio.run(bench.context.compact_now(bench.link(), budget, system=bench.system, tools=bench.tools, ask=ask))
+    bench.context = bench.open(policy=policy)
+    bench.result(second, "the second")
+    text = bench.text(bench.view(budget, ask))
+    assert "the first" in text
+    assert "the second" in text
 
 
 def test_an_unknown_policy_is_refused_with_those_there_are(bench: Bench) -> None:

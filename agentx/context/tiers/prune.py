@@ -113,7 +113,10 @@ def _tail(work: Work, newer: list[Item], budget: int) -> tuple[int, dict[int, in
     if cap >= SMALLEST_CLIP * 2:
         trims = {item.seq: cap for item, size in zip(tail, sizes, strict=True) if size > cap}
         return cut, trims, sum(min(size, cap) for size in sizes)
-    return (newer[-1].seq if newer else cut), {}, 0
+    if newer:
+        cut = max(cut, min(newer[-1].seq, work.transcript.settled))
+    waiting = {item.seq: SMALLEST_CLIP for item in newer if item.seq > cut}  # a reply with calls still to run
+    return cut, waiting, SMALLEST_CLIP * len(waiting)
 
 
 @dataclass(frozen=True, slots=True)

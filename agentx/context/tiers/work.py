@@ -52,13 +52,13 @@ class Work:
         """The `seq` of the last item that a summary stands for; what follows stays as it is.
 
         Where the policy keeps no recent part that is the last reply with its results: words that came after it
-        have not been read yet.
+        have not been read yet. A reply with calls that are still to run stays: their results will follow it.
         """
         if self.policy.tail_most:
             return self.transcript.tail(self.draft.upto, self.room.tail)
         newer = self.transcript.between(self.draft.upto)
-        done = (item.seq for item in reversed(newer) if item.kind in ("assistant", "tool"))
-        return next(done, self.draft.upto)
+        done = next((item.seq for item in reversed(newer) if item.kind in ("assistant", "tool")), self.draft.upto)
+        return max(self.draft.upto, min(done, self.transcript.settled))
 
     @property
     def tells(self) -> bool:
