@@ -313,7 +313,12 @@ class Context:
     ) -> None:
         """Begin a summary beside the work, where the policy wants that and the view is near its threshold."""
         near = shown.measured >= self.policy.prepare_at * frame.budget.threshold
-        if not (self.policy.prepares and near) or self.beside.made_for == shown.generation:
+        if not (self.policy.prepares and near):
+            return
+        failure = self.beside.failure()
+        if failure is not None and failure.cause is not None:
+            self._compaction().failed(failure.cause)
+        if self.beside.made_for == shown.generation:
             return
         tokens = self.state.transcript.tokens_after(0)
         if self.state.breaker.open_cause(self.now(), tokens, summary=True) is not None:
@@ -327,7 +332,8 @@ class Context:
             policy=self.policy,
             active=self._models(frame, ask, others),
         )
-        self.beside.start(shown.generation, base, by_active_model(work))
+        if work.tells:
+            self.beside.start(shown.generation, base, by_active_model(work))
 
     def _models(self, frame: Frame, ask: Ask | None, others: Callable[[], Sequence[Other]]) -> list[Summariser]:
         """Who is asked for a summary, in order; nobody where *ask* is None."""
