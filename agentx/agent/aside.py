@@ -90,6 +90,7 @@ class Aside:
     def _other(self, link: Link, ask: Ask, *, paid: bool = False) -> Other:
         window, price = self.registry.window(link), self.purse.price(link)
         return Other(
+            cuts=link.provider.cuts,
             link=link.identity,
             name=link.name,
             ask=ask,

@@ -11,7 +11,7 @@ from agentx.agent.ending import Ending, done, unfinished
 from agentx.agent.guard import LoopGuard, without_times
 from agentx.agent.limits import Limits, Totals, check_limits
 from agentx.agent.turn import Turns
-from agentx.errors import ContextOverflow, StopRequested
+from agentx.errors import AgentxError, StateError, StopRequested
 from agentx.events import Nudged, PlanUpdated, UserMessage, Warned
 from agentx.journal import Journal
 from agentx.tools.toolbox import Toolbox
@@ -87,11 +87,11 @@ class Agent:
         letters = self.journal.letters("compact")
         if not letters:
             return
-        for letter in letters:
-            self.journal.take(letter)
         try:
             told = await self.turns.compact_now()
-        except ContextOverflow as error:
+        except (StateError, StopRequested):  # the journal's own, or a stop: not of the compaction
+            raise
+        except AgentxError as error:
             told = self.journal.append(Warned(message=f"not compacted: {error.message}", hint=error.hint)).seq
         for letter in letters:
             self.journal.take(letter, answer=told)

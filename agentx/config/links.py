@@ -78,6 +78,11 @@ class Provider:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings that only this card knows (for `local`: server, model file, port, arguments)."""
 
+    @property
+    def cuts(self) -> bool:
+        """It may read only a part of a request and answer 200: one's own server, or a card that says so."""
+        return self.may_truncate or self.self_hosted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:

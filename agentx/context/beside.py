@@ -13,7 +13,7 @@ from agentx.context.tiers.work import Prepared, Step
 
 @dataclass(slots=True)
 class Beside:
-    """At most one summary in the making. It is never made twice for the same view: a failure is not repeated."""
+    """At most one summary in the making. For one view none is made twice, but one that failed may be."""
 
     made_for: int | None = None
     """The generation of the view that it goes on from."""
@@ -33,7 +33,20 @@ class Beside:
         await asyncio.wait({self._task}, timeout=seconds)
         if not self._task.done() or self._task.cancelled() or self._task.exception() is not None:
             return None
-        return Prepared(since=self._base.upto, before=self._base.summary, step=self._task.result())
+        step = self.failure() or self._task.result()
+        return Prepared(since=self._base.upto, before=self._base.summary, step=step)
+
+    def failure(self) -> Step | None:
+        """What came of an attempt that ended without a summary: told once, and then another may be made."""
+        task = self._task
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        step = task.result()
+        if step.draft is not None:
+            return None
+        self.drop()
+        self.made_for = None
+        return step
 
     def drop(self) -> None:
         """Forget it, and end it if it is still being made."""

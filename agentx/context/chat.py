@@ -75,7 +75,7 @@ def _message(place: int, given: Mapping[str, Any]) -> Message:
     text, images = _content(place, given.get("content"))
     try:
         calls = tuple(
-            ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
+            ToolCall(*map(_is_text, (call["id"], call["function"]["name"], call["function"]["arguments"])))
             for call in given.get("tool_calls") or ()
         )
     except (KeyError, TypeError) as error:
@@ -97,14 +97,27 @@ def _content(place: int, content: Any) -> tuple[str, tuple[Image, ...]]:
         raise UsageError(f"message {place}: its content is neither text nor a list of parts")
     texts: list[str] = []
     images: list[Image] = []
-    for part in cast("list[Mapping[str, Any]]", content):
+    for part in cast("list[Any]", content):
+        if not isinstance(part, Mapping):
+            raise UsageError(f"message {place}: a part of its content is no object")
+        part = cast("Mapping[str, Any]", part)
         if part.get("type") == "image_url":
-            url = str(part["image_url"]["url"])
+            try:
+                url = _is_text(part["image_url"]["url"])
+            except (KeyError, TypeError) as error:
+                raise UsageError(f"message {place}: an image without `image_url.url`") from error
             found = DATA_URL.fullmatch(url)
             images.append(Image(found[1], found[2]) if found else Image("", url))
         else:
             texts.append(str(part.get("text") or f"[a part of type {part.get('type')}]"))
     return "\n".join(texts), tuple(images)
+
+
+def _is_text(value: Any) -> str:
+    """*value*. Raises TypeError when it is no text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def _dict(message: Message) -> Json:

@@ -19,8 +19,8 @@ from agentx.errors import ContextOverflow
 from agentx.events import BreakerChanged, Compacted, utc
 from agentx.journal import Journal
 
-ACTIVE = "summary"
-"""The tier that asks the model whose turn it is."""
+ACTIVE = frozenset({"summary", "prepared"})
+"""The tiers whose summaries come from the model whose turn it is."""
 BELOW = 0.95
 """Of what starts a compaction: a view above that after one has hardly room for the next turn."""
 
@@ -124,15 +124,18 @@ class Compaction:
 
     def judge(self, helped: bool) -> None:
         """Tell the breaker whether the last compaction helped."""
-        breaker = self.state.breaker
         if helped:
-            self._keep(breaker.succeeded(INEFFECTIVE), INEFFECTIVE)
+            self._keep(self.state.breaker.succeeded(INEFFECTIVE), INEFFECTIVE)
         else:
-            self._keep(breaker.failed(INEFFECTIVE, self.now(), self._tokens()), INEFFECTIVE)
+            self.failed(INEFFECTIVE)
+
+    def failed(self, cause: str) -> None:
+        """Tell the breaker of a failure for *cause*."""
+        self._keep(self.state.breaker.failed(cause, self.now(), self._tokens()), cause)
 
     async def _tier(self, run: _Run, wish: Wish, name: TierName) -> None:
         size = run.size
-        tier, models = TIERS[name], "" if name == ACTIVE else name
+        tier, models = TIERS[name], "" if name in ACTIVE else name
         opened = self._open(summary=True, tier=models) if tier.asks else None
         if opened and not wish.forced:
             step = Step(None, f"the breaker is open: {opened}")
@@ -153,12 +156,10 @@ class Compaction:
         if (refused := step.cause or opened) is not None:
             told["cause"] = refused
         run.tiers.append(told | {"before": round(size * wish.factor), "after": round(run.size * wish.factor)})
-        breaker = self.state.breaker
         if step.cause is not None:
-            cause = cause_of(step.cause, models)
-            self._keep(breaker.failed(cause, self.now(), self._tokens()), cause)
-        elif step.draft is not None and tier.asks:
-            for cause in breaker.summary_causes(models):
+            self.failed(cause_of(step.cause, models))
+        elif step.draft is not None and (tier.asks or name in ACTIVE):
+            for cause in self.state.breaker.summary_causes(models):
                 self._keep(self.state.breaker.succeeded(cause), cause)
 
     def _recorded(self, wish: Wish, run: _Run) -> Outcome:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agentx.config.links import Link
 from agentx.context.measure import estimate, message_tokens, rendered
 from agentx.context.state import State
+from agentx.context.tokenizer import least_tokens
 from agentx.context.truncation import (
     READ,
     Earlier,
@@ -26,7 +27,7 @@ from agentx.context.view import View
 from agentx.wires.messages import Reply
 
 FELL = 0.6
-"""A count that fell below this share of the one before: either may be wrong, and the whole of it decides."""
+"""Below this share of the count before, the rough count of a local tokenizer decides on a server that cuts."""
 SENT_AT_MOST = 1.15
 
 
@@ -44,8 +45,9 @@ class Doubt:
     def truncated(self, link: Link, view: View, reply: Reply, *, counted: int | None = None) -> Truncation | None:
         """What was cut in silence when *link* read *view*; None when it read all of it.
 
-        *counted* is the size of the view by the server's own counter;
-        without it a local tokenizer counts when something is suspicious.
+        *counted* is the size of the view by the server's own counter; without it a local tokenizer counts when
+        something is suspicious. That is no proof against a server which is not known to cut: tokenizers differ,
+        and another one may have answered.
         """
         usage = reply.usage
         why = self._suspicion(link, view, reply)
@@ -53,13 +55,18 @@ class Doubt:
             return None
         earlier = self.state.samples.get((link.identity, view.generation))
         reported, plain = usage.input, view.estimate
+        if why != "said" and not link.provider.cuts:
+            if counted is None and why == "growth":
+                counted = self._counted(link, view)
+            cut = counted is not None and reported < READ * counted
+            return self._truncation(link, view, reported, why) if cut else None
         if why == "slow_growth" and earlier is not None:
             newer = [item.message for item in self.state.transcript.between(earlier.last, view.last)]
-            reported, plain, counted = reported - earlier.input, estimate(newer), self.counter(rendered(newer))
-        elif why == "growth" and earlier is not None and reported < FELL * earlier.input:
+            reported, plain, counted = reported - earlier.input, estimate(newer), self._least(rendered(newer))
+        elif why == "growth" and earlier and reported < earlier.input * (FELL if counted is None else 1):
             counted = self._counted(link, view) if counted is None else counted
             if counted is not None and reported >= READ * counted:
-                return None  # it read all of it: the count before was wrong
+                return None  # it read all: the count before was wrong, or of thinking that did not go back
         elif why not in ("said", "growth") and counted is None:
             counted = self._counted(link, view)
         if not verdict(why, reported=reported, estimate=plain, counted=counted):
@@ -71,7 +78,7 @@ class Doubt:
 
         None where the server is known not to cut, or nothing speaks for it.
         """
-        if reply.usage is None or not (link.provider.may_truncate or link.provider.self_hosted):
+        if reply.usage is None or not link.provider.cuts:
             return None
         reported = reply.usage.input
         if link.identity not in self.state.calibrations:  # a first request: its estimate is rough
@@ -89,13 +96,19 @@ class Doubt:
         return suspicion(reply.usage.input, view.estimate, earlier, said=reply.said_truncated)
 
     def _counted(self, link: Link, view: View) -> int | None:
-        """The tokens of *view* by a real tokenizer. Tools count only on links that have called one: templates
-        without support for tools leave them out in silence."""
-        counted = self.counter(rendered(view.messages))
+        """The fewest tokens that *view* may be, by a real tokenizer.
+
+        Tools count only on links that have called one: templates without support for tools leave them out in
+        silence.
+        """
+        counted = self._least(rendered(view.messages))
         if counted is None or link.identity not in self.state.calling:
             return counted
         system = sum(message_tokens(message) for message in view.messages if message.role == "system")
         return counted + max(0, view.fixed - system)
+
+    def _least(self, text: str) -> int | None:
+        return least_tokens(text, self.counter)
 
     def _truncation(self, link: Link, view: View, reported: int, why: Suspicion) -> Truncation:
         ratio = self.state.calibration(link.identity).ratio or 1.0

@@ -313,7 +313,12 @@ class Context:
     ) -> None:
         """Begin a summary beside the work, where the policy wants that and the view is near its threshold."""
         near = shown.measured >= self.policy.prepare_at * frame.budget.threshold
-        if not (self.policy.prepares and near) or self.beside.made_for == shown.generation:
+        if not (self.policy.prepares and near):
+            return
+        failure = self.beside.failure()
+        if failure is not None and failure.cause is not None:
+            self._compaction().failed(failure.cause)
+        if self.beside.made_for == shown.generation:
             return
         tokens = self.state.transcript.tokens_after(0)
         if self.state.breaker.open_cause(self.now(), tokens, summary=True) is not None:
@@ -327,14 +332,22 @@ class Context:
             policy=self.policy,
             active=self._models(frame, ask, others),
         )
-        self.beside.start(shown.generation, base, by_active_model(work))
+        if work.tells:
+            self.beside.start(shown.generation, base, by_active_model(work))
 
     def _models(self, frame: Frame, ask: Ask | None, others: Callable[[], Sequence[Other]]) -> list[Summariser]:
         """Who is asked for a summary, in order; nobody where *ask* is None."""
         if ask is None:
             return []
         link, budget = frame.link, frame.budget
-        own = Other(link=link.identity, name=link.name, ask=ask, window=budget.window, output=budget.output)
+        own = Other(
+            link=link.identity,
+            name=link.name,
+            ask=ask,
+            window=budget.window,
+            output=budget.output,
+            cuts=link.provider.cuts,
+        )
         return [self._summariser(one) for one in in_order(own, others(), last=self.state.link)]
 
     def _summariser(self, other: Other) -> Summariser:
@@ -349,6 +362,7 @@ class Context:
             name=other.name,
             forbidden=lambda: forbidden(spent_on_summaries(self.journal, self.now()), free=other.free),
             cut=other.cut,
+            cuts=other.cuts,
         )
 
     def _compaction(self) -> Compaction:

@@ -10,6 +10,7 @@ from agentx.context.clip import clip, shorten_arguments
 from agentx.context.items import Item
 from agentx.context.measure import estimate, rendered, text_tokens
 from agentx.context.summary_check import Refused, Summary, looked_at
+from agentx.context.tokenizer import least_tokens
 from agentx.context.truncation import NOTICED_IN_SUMMARY, USUAL, learned_window, suspicion, verdict
 from agentx.errors import ChainExhausted, RequestFailed
 from agentx.wires.messages import Message, Reply
@@ -62,8 +63,8 @@ ITEM_SHARE = 0.5
 class Other:
     """A link that may be asked for a summary. `link` is its identity; `output` is what its model can write
     at most. `paid`: it costs money, and the one whose turn it is does not. `free`: no price is known for it, or it
-    is nothing. `cut` hears of a request of which only
-    a part was read: how many tokens were reported, about how many were sent, and the window that explains it."""
+    is nothing. `cut` hears of a request of which only a part was read: how many tokens were reported, about how
+    many were sent, and the window that explains it. `cuts`: its server may do so in silence."""
 
     link: str
     name: str
@@ -73,6 +74,7 @@ class Other:
     paid: bool = False
     free: bool = False
     cut: Cut = unheard
+    cuts: bool = True
 
 
 def no_others() -> Sequence[Other]:
@@ -97,7 +99,8 @@ class Summariser:
 
     `thinking` is what it may think besides, `output` what it can write at most, in tokens. `counter` is a real
     tokenizer for one text. `forbidden` says why it may not be asked now, before each request;
-    `cut` hears of those that were not read whole.
+    `cut` hears of those that were not read whole; where its server is not known to do so (`cuts`), only its own
+    word tells.
     """
 
     ask: Ask
@@ -110,6 +113,7 @@ class Summariser:
     name: str = ""
     forbidden: Callable[[], str | None] = lambda: None
     cut: Cut = unheard
+    cuts: bool = True
 
 
 async def summarise(
@@ -190,11 +194,11 @@ async def truncated(model: Summariser, messages: Sequence[Message], reply: Reply
         return reply.said_truncated
     reported, plain = reply.usage.input, estimate(messages)
     why = suspicion(reported, plain, said=reply.said_truncated, noticed=NOTICED_IN_SUMMARY)
-    if why is None:
+    if why is None or (why != "said" and not model.cuts):
         return False
     if why == "size" and reported in USUAL:  # hardly by chance, and a refused summary costs little
         return True
-    counted = await asyncio.to_thread(model.counter, rendered(messages))
+    counted = await asyncio.to_thread(least_tokens, rendered(messages), model.counter)
     return verdict(why, reported=reported, estimate=plain, counted=counted)
 
 

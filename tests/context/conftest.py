@@ -33,8 +33,10 @@ TOOLS = (Tool("read_file", "Read a file.", {"type": "object", "properties": {"pa
 TASK = "Read all notes and answer with the code of each."
 
 
-def link_to(model: str) -> Link:
-    provider = Provider(name="box", card="openai-compatible", wire="openai", base_url="http://box/v1")
+def link_to(model: str, *, cuts: bool = True) -> Link:
+    provider = Provider(
+        name="box", card="openai-compatible", wire="openai", base_url="http://box/v1", may_truncate=cuts
+    )
     return Link(provider=provider, model=model, name=f"box/{model}")
 
 
@@ -186,8 +188,8 @@ class Bench:
     def reply(self, text: str = "", **more: Any) -> Reply:
         return reply_of(text, **more)
 
-    def link(self, model: str = "m") -> Link:
-        return link_to(model)
+    def link(self, model: str = "m", *, cuts: bool = True) -> Link:
+        return link_to(model, cuts=cuts)
 
     def text(self, view: View) -> str:
         return "\n".join(message.text for message in view.messages)

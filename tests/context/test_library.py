@@ -136,6 +136,22 @@ def test_what_cannot_work_is_a_clear_error() -> None:
         fit(chat(1), 8_192, state=fit(chat(40), 8_192).state)
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": None}}]},
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"a": 1}}}]},
+        {"role": "assistant", "tool_calls": ["x"]},
+        {"role": "user", "content": ["hi"]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": "http://x/y.png"}]},
+        {"role": "user", "content": 3},
+    ],
+)
+def test_what_is_no_chat_message_is_refused_with_its_place(bad: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="message 2: "):
+        fit([TASK, bad], 8_192)
+
+
 def test_it_loads_nothing_heavy() -> None:
     code = (
         "import sys, agentx.context; heavy = ('pydantic', 'yaml', 'httpx', 'litellm', 'click', 'tiktoken');"

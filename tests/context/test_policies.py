@@ -17,7 +17,7 @@ from agentx.context.own import prepared
 from agentx.context.policies import HALF_WINDOW, KEEP_RECENT, NOTES, POLICIES, THREE_STEPS, Policy, summary_limit
 from agentx.context.summarise import Ask
 from agentx.context.view import View
-from agentx.errors import WindowTooSmall
+from agentx.errors import RequestFailed, WindowTooSmall
 from agentx.wires.messages import Message, Reply, Usage
 
 if TYPE_CHECKING:
@@ -410,6 +410,44 @@ class TestBackground:
 
         event = self.job(bench, work)
         assert [(tier["name"], tier["ok"]) for tier in event.tiers][:2] == [("prepared", False), ("summary", True)]
+
+    def turns(self, bench: Bench, ask: Ask, number: int, tokens: int, *, window: int) -> Context:
+        """*number* turns that each read a file of *tokens*; what is prepared gets time to end between them."""
+        context = bench.open(policy=self.POLICY)
+        budget = self.POLICY.budget(window)
+
+        async def run() -> None:
+            for n in range(number):
+                view = await context.view(bench.link(), budget, system=bench.system, tools=bench.tools, ask=ask)
+                usage = Usage(input=view.estimate * 5 // 4, output=10)
+                bench.answers("ok", view=view, usage=usage)
+                context.replied(bench.link(), view, usage)
+                results(bench, 1, tokens, start=n)
+                for _ in range(50):
+                    await asyncio.sleep(0)
+            await context.close()
+
+        asyncio.run(run())
+        return context
+
+    def test_failures_beside_the_work_are_braked_as_those_of_the_model_whose_turn_it_is(
+        self, bench: Bench
+    ) -> None:
+        bench.start()
+        results(bench, 50, 2_000)
+        ask = bench.scripted(RequestFailed("no", phase="connect", error_class="server"))
+        self.turns(bench, ask, 10, 50, window=200_000)
+        assert len(ask.seen) == 3
+        assert [(event.cause, event.state) for event in bench.events("breaker")][-1] == ("server", "open")
+
+    def test_a_summary_that_was_prepared_closes_the_breaker(self, bench: Bench) -> None:
+        bench.start()
+        results(bench, 50, 2_000)
+        blip = RequestFailed("no", phase="connect", error_class="server")
+        context = self.turns(bench, bench.scripted(blip, SUMMARY), 20, 2_000, window=200_000)
+        (event,) = bench.events("compaction")
+        assert [(tier["name"], tier["ok"]) for tier in event.tiers] == [("prepared", True)]
+        assert context.state.breaker.causes == {}
 
     def test_without_background_nothing_is_prepared(self, bench: Bench) -> None:
         ask = bench.scripted(SUMMARY)

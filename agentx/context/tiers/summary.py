@@ -36,9 +36,9 @@ async def _summary(work: Work, models: Sequence[Summariser], missing: str) -> St
     if room.summary < SMALLEST_SUMMARY:
         return Step(None, "there is no room for a summary")
     cut = work.cut
-    items = work.transcript.between(draft.upto, cut)
-    if not any(item.kind in ("assistant", "tool") for item in items):
+    if not work.tells:
         return Step(None, "nothing is older than the recent part")
+    items = work.transcript.between(draft.upto, cut)
     told, by = await _told(work, models, [item for item in items if item.kind != "task"])
     if isinstance(told, Refused):
         return Step(None, told.why, told.cause, by=by)

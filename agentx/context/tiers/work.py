@@ -61,6 +61,12 @@ class Work:
         return max(self.draft.upto, min(done, self.transcript.settled))
 
     @property
+    def tells(self) -> bool:
+        """Whether a summary would stand for a reply or a result that no earlier one stands for."""
+        items = self.transcript.between(self.draft.upto, self.cut)
+        return any(item.kind in ("assistant", "tool") for item in items)
+
+    @property
     def task(self) -> Item | None:
         return self.transcript.said[0] if self.transcript.said else None
 
