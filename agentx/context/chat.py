@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from agentx.context.index import ALL, result_lines
 from agentx.context.items import Item, Kind, Transcript
 from agentx.context.measure import message_tokens, text_tokens
 from agentx.errors import UsageError
@@ -35,8 +36,12 @@ def chat_of(messages: Sequence[Mapping[str, Any]]) -> Chat:
     system = next((place for place, message in enumerate(read) if message.role != "system"), len(read))
     transcript = Transcript()
     task = False
+    called: dict[str | None, str] = {}
     for place, message in enumerate(read[system:], system + 1):
         kind: Kind = KINDS[message.role]
+        called |= {call.id: call.name for call in message.tool_calls}
+        if kind == "tool" and not message.name:
+            message = replace(message, name=called.get(message.tool_call_id))
         if kind == "user" and message.role == "user" and not task:
             kind, task = "task", True
         transcript.add(Item(place, kind, message, message_tokens(message)))
@@ -58,10 +63,13 @@ def tokens_of_tools(tools: Sequence[Mapping[str, Any]]) -> int:
 
 
 def restore_tool_result(messages: Sequence[Mapping[str, Any]], id_: str) -> str:
-    """The whole text that a marker or a note in a view stands for; *messages* are all that there are.
+    """The whole text that a marker or a note in a view stands for; *messages* are all that there are. The id
+    `list` names all tool results with theirs.
 
     Raises UsageError when nothing has that id.
     """
+    if id_ == ALL:
+        return "\n".join(result_lines(chat_of(messages).transcript.between(0)))
     found = MARKED.fullmatch(id_)
     if not found or not 1 <= int(found[1]) <= len(messages):
         raise UsageError(f"nothing has the id `{id_}`", hint="ids look like `r12`")

@@ -18,6 +18,8 @@ TOLERATED = 1.5
 """A whole summary that is at most so many times what it may have is shortened by code; a longer one is refused."""
 BRIEF = 150
 """Tokens: a longer text without headings is a summary in somebody's own form, not a message of a server."""
+SUBSTANTIAL, THIN = 1_000, 8
+"""What stands for more than so many tokens has at least so many characters."""
 
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 FENCE = re.compile(r"\A```\w*\n(.*?)\n?```\Z", re.DOTALL)
@@ -96,6 +98,8 @@ def looked_at(reply: Reply, *, replaced: int, limit_tokens: int) -> Summary | Re
     if (refused := _no_summary(text)) is not None:
         return refused
     text = _without_plan(text)
+    if replaced > SUBSTANTIAL and len(text) < THIN:
+        return Refused("empty", f"the summary says next to nothing: {text}")
     size = text_tokens(text)
     if size > limit_tokens * TOLERATED or size > replaced * SHRINKS:
         most = min(limit_tokens, int(replaced * SHRINKS))

@@ -114,6 +114,21 @@ def test_what_a_marker_stands_for_comes_back_whole() -> None:
         restore_tool_result(messages, "r99")
 
 
+def test_a_view_names_what_it_leaves_out_by_the_tool_and_the_list_names_all() -> None:
+    messages = chat(20)
+    named = restore_tool_result(messages, "list").splitlines()
+    assert len(named) == 20
+    assert named[0].startswith("- r4: read")
+    view = json.dumps(fit(messages, 4_096).messages)
+    assert "a tool" not in view
+
+
+def test_a_summary_that_says_next_to_nothing_is_refused() -> None:
+    view = fit(chat(40), 8_192, summarise=lambda messages, most: "x")
+    assert "summary" not in view.did
+    assert "read" in json.dumps(view.messages)
+
+
 def test_images_are_counted_and_survive_where_they_are_shown() -> None:
     parts = [
         {"type": "text", "text": "What is this?"},
